@@ -1,0 +1,26 @@
+//! The entities and rules of the engine: plans, decisions, changes, profiles, and the ports the outside plugs into.
+//!
+//! Pure: nothing here does I/O, spawns a task or reads a clock. What needs the outside is a trait in [`ports`].
+
+pub mod action;
+pub mod changes;
+pub mod checkpoint;
+pub mod decision;
+pub mod diagnostics;
+pub mod error;
+pub mod event;
+pub mod ids;
+pub mod language_server;
+pub mod name;
+pub mod plan;
+pub mod ports;
+pub mod profile;
+pub mod project;
+pub mod provenance;
+pub mod resource;
+pub mod text;
+pub mod time;
+
+pub use error::{Error, ErrorKind, Result};
+pub use name::QualifiedName;
+pub use time::Timestamp;

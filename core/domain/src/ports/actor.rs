@@ -1,0 +1,274 @@
+//! Actors as serialised state machines: one step at a time, so that a run can be resumed, replayed and corrected.
+//!
+//! A step gets the state it left, what came of its requests, and new guidance; it returns its next state and new
+//! requests. The engine commits state and requests together, carries the requests out one by one, and commits each
+//! outcome. A run that is killed goes on from the last commit: a step may be asked twice, a request never takes effect
+//! twice.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::BoxFuture;
+use super::language_servers::LanguageWorkspace;
+use crate::QualifiedName;
+use crate::decision::{Alternative, DecisionType, ResourceRef};
+use crate::ids::{DecisionId, ResourceId};
+use crate::plan::{AwaitingKind, Phase, PhaseSummary};
+
+/// An actor.
+pub trait Actor: Send + Sync {
+    /// One step. Queries through `host` may be repeated after a crash; whatever has an effect is a [`Request`].
+    fn step<'a>(
+        &'a self,
+        input: StepInput,
+        host: &'a dyn ActorHost,
+    ) -> BoxFuture<'a, std::result::Result<StepOutput, ActorFailure>>;
+}
+
+/// Finds actors by name.
+pub trait Actors: Send + Sync {
+    /// The actor of that name for a phase, or `None`.
+    fn find(&self, name: &QualifiedName) -> Option<Arc<dyn Actor>>;
+
+    /// All names, for errors and completion.
+    fn names(&self) -> Vec<QualifiedName>;
+}
+
+/// What a step is given.
+#[derive(Debug, Clone)]
+pub struct StepInput {
+    /// Strategize or Execute.
+    pub phase: Phase,
+    /// What the plan shall do.
+    pub description: String,
+    /// When it is done.
+    pub definition_of_done: String,
+    /// The plan's arguments.
+    pub arguments: std::collections::BTreeMap<String, Value>,
+    /// The plan's resources must not be changed.
+    pub read_only: bool,
+    /// The state the last step left; `Null` at first.
+    pub state: Value,
+    /// What came of the last step's requests, in their order.
+    pub observations: Vec<Observation>,
+    /// What people said since the last step.
+    pub guidance: Vec<String>,
+    /// In Execute: the final state of the strategy actor.
+    pub handover: Value,
+    /// The active decisions of the plan in the order made; a superseded choice shows as its answer.
+    pub decisions: Vec<KnownDecision>,
+}
+
+/// A decision as an actor sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KnownDecision {
+    /// Its id.
+    pub decision_id: DecisionId,
+    /// The key it was recorded under (an answer has the key of what it answers).
+    pub key: Option<String>,
+    /// Its kind.
+    pub decision_type: DecisionType,
+    /// What was to be decided.
+    pub question: String,
+    /// What was chosen: one of the options, or a person's own words.
+    pub chosen_option: String,
+    /// The options' texts, in order.
+    pub options: Vec<String>,
+}
+
+/// What a step returns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepOutput {
+    /// What the next step shall get.
+    pub state: Value,
+    /// What is to be done, in order; a failing request ends the list, and the rest is observed as not run.
+    pub requests: Vec<Request>,
+    /// How far the phase is.
+    pub progress: Option<Progress>,
+    /// Whether there is more.
+    pub outcome: StepOutcome,
+}
+
+/// Whether there is more to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepOutcome {
+    /// Another step, after the requests.
+    Continue,
+    /// The phase is done, after the requests.
+    Done(PhaseSummary),
+    /// A person must say how to go on; the next step gets the answer as guidance.
+    Ask {
+        /// Why.
+        kind: AwaitingKind,
+        /// For people.
+        question: String,
+        /// What can be answered.
+        options: Vec<String>,
+    },
+}
+
+/// How far a phase is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Progress {
+    /// What is being done.
+    pub label: String,
+    /// Steps done.
+    pub done: u32,
+    /// Steps in all, when known.
+    pub total: Option<u32>,
+}
+
+/// Something with an effect, carried out by the engine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum Request {
+    /// Records a decision; a key that the plan's active decisions have already is not recorded again.
+    RecordDecision(DecisionDraft),
+    /// Runs a tool under a decision.
+    Tool {
+        /// Unique in the run.
+        call_id: String,
+        /// Such as `builtin/apply-edits`.
+        tool: String,
+        /// As the tool's schema says.
+        args: Value,
+        /// Key of the decision behind it; writes need one.
+        decision: Option<String>,
+    },
+    /// Names the present state of the sandbox as a checkpoint of a decision.
+    Checkpoint {
+        /// Key of the decision.
+        decision: String,
+        /// For people.
+        label: String,
+    },
+    /// Takes back every write under a decision; refused when another decision has written since.
+    Undo {
+        /// Key of the decision.
+        decision: String,
+    },
+}
+
+/// A decision to record; the engine adds id, sequence, snapshot and gate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DecisionDraft {
+    /// Stable and unique within the plan, such as `strategy/local/ruff/F401`.
+    pub key: String,
+    /// Its kind.
+    pub decision_type: DecisionType,
+    /// Key of its structural parent; `None` hangs it below the root.
+    pub parent: Option<String>,
+    /// What is to be decided.
+    pub question: String,
+    /// Index of the chosen alternative.
+    pub chosen: usize,
+    /// The options, at least one.
+    pub alternatives: Vec<Alternative>,
+    /// 0.0 to 1.0.
+    pub confidence: Option<f64>,
+    /// Why, naming the facts.
+    pub rationale: String,
+    /// More of how it came about.
+    pub reasoning: Option<String>,
+    /// The places it is about.
+    pub resources: Vec<ResourceRef>,
+    /// Keys of the decisions it was made from.
+    pub depends_on: Vec<String>,
+    /// What it was made from, stored whole and content-addressed.
+    pub context: Value,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "observed", rename_all = "snake_case")]
+pub enum Observation {
+    /// A decision stands, possibly with a person's answer in place of the proposal.
+    Decided(KnownDecision),
+    /// A tool returned.
+    Tool {
+        /// Of the request.
+        call_id: String,
+        /// What it returned.
+        result: Value,
+    },
+    /// A checkpoint was made.
+    Checkpointed {
+        /// Key of its decision.
+        decision: String,
+    },
+    /// The writes under a decision are taken back.
+    Undone {
+        /// Key of the decision.
+        decision: String,
+    },
+    /// A request failed; those after it were not run.
+    Failed {
+        /// Index among the step's requests.
+        request: usize,
+        /// For people and models.
+        message: String,
+    },
+}
+
+/// Why a step failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct ActorFailure {
+    /// For people.
+    pub message: String,
+    /// A stable word, as in `PlanFailure::category`.
+    pub category: String,
+    /// Trying the step again may help.
+    pub transient: bool,
+    /// What to do.
+    pub hints: Vec<String>,
+}
+
+/// What an actor may look at.
+pub trait ActorHost: Send + Sync {
+    /// The sandboxes of the plan's resources.
+    fn workspaces(&self) -> &[ActorWorkspace];
+
+    /// The files of a workspace: tracked, and untracked but not ignored, sorted by path.
+    fn files(&self, resource: ResourceId) -> std::result::Result<Vec<FileEntry>, ActorFailure>;
+
+    /// The bytes of a file, confined to the workspace.
+    fn read(&self, resource: ResourceId, path: &str) -> std::result::Result<Vec<u8>, ActorFailure>;
+
+    /// Shows progress within a step.
+    fn progress(&self, progress: Progress);
+
+    /// The plan is being cancelled or paused; a long step returns early (its work is done again when it is resumed).
+    fn stopping(&self) -> bool;
+}
+
+/// One sandboxed resource with its language servers.
+#[derive(Clone)]
+pub struct ActorWorkspace {
+    /// The resource.
+    pub resource_id: ResourceId,
+    /// The resource's name for people.
+    pub name: String,
+    /// Absolute directory of the sandbox.
+    pub root: PathBuf,
+    /// It must not be changed.
+    pub read_only: bool,
+    /// The language servers over it.
+    pub languages: Arc<dyn LanguageWorkspace>,
+    /// Files left alone, with the reason.
+    pub untouchable: Vec<(String, String)>,
+}
+
+/// A file of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Relative, with `/`.
+    pub path: String,
+    /// Bytes.
+    pub size: u64,
+}

@@ -1,0 +1,135 @@
+//! External language servers, lent to actors over one workspace directory.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::BoxFuture;
+use crate::QualifiedName;
+use crate::diagnostics::Diagnostic;
+use crate::language_server::LanguageServerDefinition;
+use crate::text::FileEdit;
+
+/// Starts and lends language servers. Implemented by the language-server runtime.
+pub trait LanguageServers: Send + Sync {
+    /// Opens a workspace; servers are started when a file of theirs is first asked about. Never fails: what cannot be
+    /// started shows in [`LanguageWorkspace::servers`] and in the answers.
+    fn open(&self, spec: WorkspaceSpec) -> BoxFuture<'_, Arc<dyn LanguageWorkspace>>;
+}
+
+/// What a workspace is made of.
+#[derive(Debug, Clone)]
+pub struct WorkspaceSpec {
+    /// Absolute directory the servers see as their root (the sandbox, never the original).
+    pub root: PathBuf,
+    /// The servers that may serve it, in order of preference.
+    pub servers: Vec<LanguageServerDefinition>,
+    /// How long one answer may take, start-up apart.
+    pub request_timeout: Duration,
+    /// How long a server may take to start and answer `initialize`.
+    pub start_timeout: Duration,
+}
+
+/// One server's state, for people.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerStatus {
+    /// The registry name.
+    pub server: QualifiedName,
+    /// Where it stands.
+    pub state: ServerState,
+    /// How often it was brought back.
+    pub restarts: u32,
+    /// What its `initialize` answer calls it, with its version.
+    pub info: Option<String>,
+}
+
+/// Where a server stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum ServerState {
+    /// Nobody asked for it yet.
+    Idle,
+    /// Running and initialised.
+    Running,
+    /// Given up; `reason` says why and what would help, and holds the tail of what it printed to stderr.
+    Failed {
+        /// For people.
+        reason: String,
+    },
+}
+
+/// What one server said about one file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileDiagnostics {
+    /// The registry name of the server.
+    pub server: QualifiedName,
+    /// `Some(vec![])` is clean; `None` is no answer in time, or no server: the file was **not** checked.
+    pub diagnostics: Option<Vec<Diagnostic>>,
+    /// Why there is no answer.
+    pub problem: Option<String>,
+}
+
+/// A change a server offers for a diagnostic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CodeActionOffer {
+    /// Its title for people.
+    pub title: String,
+    /// The LSP kind, such as `quickfix`.
+    pub kind: Option<String>,
+    /// The server marks it as the one to take.
+    pub is_preferred: bool,
+    /// What it changes, in byte columns and workspace-relative paths; `None` when it only runs a command, is disabled,
+    /// or touches a file outside the workspace.
+    pub edits: Option<Vec<FileEdit>>,
+    /// Why `edits` is missing.
+    pub unusable: Option<String>,
+}
+
+/// A file that changed on disk, told to the servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEvent {
+    /// Relative to the workspace root, with `/`.
+    pub path: String,
+    /// What happened.
+    pub kind: FileEventKind,
+}
+
+/// What happened to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum FileEventKind {
+    Created,
+    Changed,
+    Deleted,
+}
+
+/// Servers over one directory. All methods are bounded in time and never panic; a dead or slow server degrades its own
+/// answers only.
+pub trait LanguageWorkspace: Send + Sync {
+    /// The servers that would serve a file, by language; empty when none is registered for it.
+    fn servers_for(&self, path: &str) -> Vec<QualifiedName>;
+
+    /// Where each server stands.
+    fn servers(&self) -> Vec<ServerStatus>;
+
+    /// Settled diagnostics of files (opened when they are not), one entry per file and server, in the order asked.
+    /// Files are asked about in parallel within what a server bears.
+    fn diagnostics<'a>(&'a self, paths: &'a [String]) -> BoxFuture<'a, Vec<(String, Vec<FileDiagnostics>)>>;
+
+    /// Resolved code actions for one diagnostic of one server, as it was given. `Err` is a reason for people.
+    fn code_actions<'a>(
+        &'a self,
+        server: &'a QualifiedName,
+        path: &'a str,
+        diagnostic: &'a Diagnostic,
+    ) -> BoxFuture<'a, Result<Vec<CodeActionOffer>, String>>;
+
+    /// Tells the servers what changed on disk: open files are re-read, the rest is watched-file events.
+    fn files_changed<'a>(&'a self, events: &'a [FileEvent]) -> BoxFuture<'a, ()>;
+
+    /// Shuts the servers down in order; also done when the last reference goes, less politely.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}

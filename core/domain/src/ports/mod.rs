@@ -1,0 +1,11 @@
+//! What the engine needs from outside, as small traits; the composition root plugs the adapters in.
+
+pub mod actor;
+pub mod language_servers;
+pub mod store;
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// A future a port returns; boxed so that ports can be trait objects.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

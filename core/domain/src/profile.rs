@@ -1,0 +1,316 @@
+//! Automation profiles: what a plan may do without asking, and the gates that check it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a threshold guards. The specification's flag names do not say what they gate; these do, and
+/// [`Gate::flag`] is the name in files and output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// `decompose_task`: use to Strategize.
+    AutoStrategize,
+    /// `create_tool`: Strategize to Execute.
+    AutoExecute,
+    /// `select_tool`: Execute to Apply.
+    AutoApply,
+    /// `edit_code`: a decision of Strategize.
+    StrategyDecision,
+    /// `execute_command`: a decision of Execute.
+    ExecutionDecision,
+    /// `create_file`: fixing what a validation found.
+    ValidationFix,
+    /// `delete_content`: Execute back to Strategize.
+    ExecuteReversion,
+    /// `access_network`: a constrained Apply back to Strategize.
+    ApplyReversion,
+    /// `install_dependency`: starting a child plan.
+    SpawnChild,
+    /// `modify_config`: retrying a transient failure.
+    Retry,
+    /// `approve_plan`: restoring a checkpoint and retrying.
+    RestoreCheckpoint,
+}
+
+impl Gate {
+    /// Every gate, in the order of the specification's table.
+    pub const ALL: [Gate; 11] = [
+        Self::AutoStrategize,
+        Self::AutoExecute,
+        Self::AutoApply,
+        Self::StrategyDecision,
+        Self::ExecutionDecision,
+        Self::ValidationFix,
+        Self::ExecuteReversion,
+        Self::ApplyReversion,
+        Self::SpawnChild,
+        Self::Retry,
+        Self::RestoreCheckpoint,
+    ];
+
+    /// The specification's flag.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Self::AutoStrategize => "decompose_task",
+            Self::AutoExecute => "create_tool",
+            Self::AutoApply => "select_tool",
+            Self::StrategyDecision => "edit_code",
+            Self::ExecutionDecision => "execute_command",
+            Self::ValidationFix => "create_file",
+            Self::ExecuteReversion => "delete_content",
+            Self::ApplyReversion => "access_network",
+            Self::SpawnChild => "install_dependency",
+            Self::Retry => "modify_config",
+            Self::RestoreCheckpoint => "approve_plan",
+        }
+    }
+}
+
+/// The eleven thresholds, each 0.0 to 1.0.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs, reason = "each is the flag of its gate")]
+pub struct Thresholds {
+    pub decompose_task: f64,
+    pub create_tool: f64,
+    pub select_tool: f64,
+    pub edit_code: f64,
+    pub execute_command: f64,
+    pub create_file: f64,
+    pub delete_content: f64,
+    pub access_network: f64,
+    pub install_dependency: f64,
+    pub modify_config: f64,
+    pub approve_plan: f64,
+}
+
+impl Thresholds {
+    /// The threshold of a gate.
+    pub fn of(&self, gate: Gate) -> f64 {
+        match gate {
+            Gate::AutoStrategize => self.decompose_task,
+            Gate::AutoExecute => self.create_tool,
+            Gate::AutoApply => self.select_tool,
+            Gate::StrategyDecision => self.edit_code,
+            Gate::ExecutionDecision => self.execute_command,
+            Gate::ValidationFix => self.create_file,
+            Gate::ExecuteReversion => self.delete_content,
+            Gate::ApplyReversion => self.access_network,
+            Gate::SpawnChild => self.install_dependency,
+            Gate::Retry => self.modify_config,
+            Gate::RestoreCheckpoint => self.approve_plan,
+        }
+    }
+
+    /// Whether the gate lets through without a person: 0.0 always, 1.0 never, else from the threshold on.
+    pub fn pass(&self, gate: Gate, confidence: f64) -> bool {
+        let threshold = self.of(gate);
+        threshold == 0.0 || (threshold < 1.0 && confidence >= threshold)
+    }
+
+    fn from_array(v: [f64; 11]) -> Self {
+        Self {
+            decompose_task: v[0],
+            create_tool: v[1],
+            select_tool: v[2],
+            edit_code: v[3],
+            execute_command: v[4],
+            create_file: v[5],
+            delete_content: v[6],
+            access_network: v[7],
+            install_dependency: v[8],
+            modify_config: v[9],
+            approve_plan: v[10],
+        }
+    }
+}
+
+/// Limits that hold whatever the thresholds say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Safety {
+    /// Execute fails without a sandbox.
+    pub require_sandbox: bool,
+    /// A checkpoint exists before each write.
+    pub require_checkpoints: bool,
+    /// Tools marked unsafe may run.
+    pub allow_unsafe_tools: bool,
+    /// Every step waits for a person.
+    pub require_human_approval: bool,
+    /// Skills that may be used; empty allows all.
+    pub allowed_skill_categories: Vec<String>,
+    /// US dollars per plan.
+    pub max_cost_per_plan: Option<f64>,
+    /// US dollars for the whole tree of plans.
+    pub max_total_cost: Option<f64>,
+    /// Retries of a step, 0 to 100.
+    pub max_retries_per_step: u32,
+}
+
+/// Limits on tool calls.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Guards {
+    /// Calls per step.
+    pub max_tool_calls_per_step: Option<u32>,
+    /// US dollars.
+    pub max_total_cost: Option<f64>,
+    /// Only these tools run by themselves.
+    pub tool_allowlist: Option<Vec<String>>,
+    /// These never run by themselves.
+    pub tool_denylist: Option<Vec<String>>,
+    /// Each write waits for a person.
+    pub require_approval_for_writes: bool,
+    /// Apply waits for a person.
+    pub require_approval_for_apply: bool,
+}
+
+/// A profile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Profile {
+    /// A built-in word, or `namespace/name`.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// The thresholds.
+    pub thresholds: Thresholds,
+    /// The limits.
+    pub safety: Safety,
+    /// The limits on tools.
+    pub guards: Guards,
+}
+
+/// A profile locked into a plan, with the level that named it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileSnapshot {
+    /// The profile as it was.
+    pub profile: Profile,
+    /// `CLI flag`, `action`, `project`, `global` or `default`.
+    pub source: String,
+}
+
+/// The built-in profiles, from the most to the least asking.
+pub fn built_in_profiles() -> Vec<Profile> {
+    let rows: [(&str, &str, [f64; 11]); 8] = [
+        ("manual", "Asks before everything", [1.0; 11]),
+        (
+            "review",
+            "Decides nothing alone, goes from phase to phase by itself up to Apply",
+            [0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0],
+        ),
+        (
+            "supervised",
+            "Plans by itself; asks before Execute, in Execute and before Apply",
+            [0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0],
+        ),
+        (
+            "cautious",
+            "Goes on where it is sure enough; asks before Apply",
+            [0.7, 0.7, 1.0, 0.6, 0.8, 0.7, 0.8, 0.9, 0.7, 0.0, 0.6],
+        ),
+        (
+            "trusted",
+            "Plans and executes by itself; asks before reverting and before Apply",
+            [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0],
+        ),
+        (
+            "auto",
+            "Does everything but Apply by itself",
+            [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
+        ),
+        ("ci", "Does everything by itself, in a sandbox with checkpoints", [0.0; 11]),
+        ("full-auto", "Does everything by itself, without a safety net", [0.0; 11]),
+    ];
+    rows.into_iter()
+        .map(|(name, description, thresholds)| {
+            let free = name == "full-auto";
+            Profile {
+                name: name.to_owned(),
+                description: description.to_owned(),
+                thresholds: Thresholds::from_array(thresholds),
+                safety: Safety {
+                    require_sandbox: !free,
+                    require_checkpoints: !free,
+                    allow_unsafe_tools: free,
+                    require_human_approval: false,
+                    allowed_skill_categories: Vec::new(),
+                    max_cost_per_plan: None,
+                    max_total_cost: None,
+                    max_retries_per_step: 3,
+                },
+                guards: Guards::default(),
+            }
+        })
+        .collect()
+}
+
+/// Looks a built-in profile up.
+pub fn built_in_profile(name: &str) -> Option<Profile> {
+    built_in_profiles().into_iter().find(|p| p.name == name)
+}
+
+/// The profile plans get when nothing names one.
+pub const DEFAULT_PROFILE: &str = "supervised";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // PROF-002
+    #[test]
+    fn a_threshold_of_one_is_manual_even_when_sure_and_zero_never_asks() {
+        let mut thresholds = built_in_profile("manual").unwrap().thresholds;
+        assert!(!thresholds.pass(Gate::AutoApply, 1.0));
+        thresholds.select_tool = 0.0;
+        assert!(thresholds.pass(Gate::AutoApply, 0.0));
+        thresholds.select_tool = 0.7;
+        assert!(thresholds.pass(Gate::AutoApply, 0.7));
+        assert!(!thresholds.pass(Gate::AutoApply, 0.69));
+    }
+
+    // PROF-004, PROF-005: the outcome of each gate per profile, as the state machine's table gives it.
+    #[test]
+    fn built_in_profiles_open_the_gates_of_the_table() {
+        let always = |gate: Gate| {
+            built_in_profiles()
+                .into_iter()
+                .filter(|p| p.thresholds.of(gate) == 0.0)
+                .map(|p| p.name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            always(Gate::AutoStrategize),
+            ["review", "supervised", "trusted", "auto", "ci", "full-auto"]
+        );
+        assert_eq!(always(Gate::AutoExecute), ["review", "trusted", "auto", "ci", "full-auto"]);
+        assert_eq!(always(Gate::AutoApply), ["ci", "full-auto"]);
+        assert_eq!(always(Gate::StrategyDecision), ["supervised", "trusted", "auto", "ci", "full-auto"]);
+        assert_eq!(always(Gate::ExecutionDecision), ["trusted", "auto", "ci", "full-auto"]);
+        assert_eq!(always(Gate::ValidationFix), ["trusted", "auto", "ci", "full-auto"]);
+        assert_eq!(always(Gate::ExecuteReversion), ["auto", "ci", "full-auto"]);
+        assert_eq!(always(Gate::ApplyReversion), ["ci", "full-auto"]);
+        assert_eq!(always(Gate::SpawnChild), ["review", "trusted", "auto", "ci", "full-auto"]);
+        assert_eq!(
+            always(Gate::Retry),
+            ["review", "supervised", "cautious", "trusted", "auto", "ci", "full-auto"]
+        );
+        assert_eq!(always(Gate::RestoreCheckpoint), ["auto", "ci", "full-auto"]);
+        let cautious = built_in_profile("cautious").unwrap().thresholds;
+        let between: Vec<f64> = Gate::ALL.iter().map(|g| cautious.of(*g)).collect();
+        assert_eq!(between, [0.7, 0.7, 1.0, 0.6, 0.8, 0.7, 0.8, 0.9, 0.7, 0.0, 0.6]);
+    }
+
+    // PROF-009
+    #[test]
+    fn only_full_auto_goes_without_sandbox_and_checkpoints() {
+        for profile in built_in_profiles() {
+            let free = profile.name == "full-auto";
+            assert_eq!(
+                (
+                    profile.safety.require_sandbox,
+                    profile.safety.require_checkpoints,
+                    profile.safety.allow_unsafe_tools
+                ),
+                (!free, !free, free)
+            );
+            assert_eq!(profile.safety.max_retries_per_step, 3);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Resources: what plans read and change.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::ResourceId;
+use crate::{QualifiedName, Timestamp};
+
+/// A registered or discovered resource.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Resource {
+    /// Its id.
+    pub resource_id: ResourceId,
+    /// Its name; discovered children have none.
+    pub name: Option<QualifiedName>,
+    /// The type's name, such as `git-checkout`.
+    pub resource_type: String,
+    /// For people.
+    pub description: Option<String>,
+    /// Absolute path of its root, for types that have one.
+    pub location: Option<String>,
+    /// The type's own properties (`path`, `branch`, ...).
+    pub properties: serde_json::Map<String, serde_json::Value>,
+    /// Parents in the resource graph.
+    pub parents: Vec<ResourceId>,
+    /// When it was registered.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// How changes to a type are kept apart until they are applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names are the specification's")]
+pub enum SandboxStrategy {
+    GitWorktree,
+    CopyOnWrite,
+    None,
+}
+
+impl SandboxStrategy {
+    /// Its name in output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::GitWorktree => "git_worktree",
+            Self::CopyOnWrite => "copy_on_write",
+            Self::None => "none",
+        }
+    }
+}
+
+/// What a resource type is.
+#[derive(Debug, Clone, Copy)]
+pub struct ResourceType {
+    /// Its name.
+    pub name: &'static str,
+    /// A person may register one.
+    pub user_addable: bool,
+    /// How its changes are sandboxed.
+    pub strategy: SandboxStrategy,
+    /// Files can be written.
+    pub writable: bool,
+    /// What it is, for people.
+    pub description: &'static str,
+}
+
+/// The built-in types in use.
+pub const RESOURCE_TYPES: [ResourceType; 3] = [
+    ResourceType {
+        name: "git-checkout",
+        user_addable: true,
+        strategy: SandboxStrategy::GitWorktree,
+        writable: true,
+        description: "A checked-out git repository",
+    },
+    ResourceType {
+        name: "git",
+        user_addable: false,
+        strategy: SandboxStrategy::None,
+        writable: false,
+        description: "The repository data of a checkout",
+    },
+    ResourceType {
+        name: "fs-directory",
+        user_addable: true,
+        strategy: SandboxStrategy::CopyOnWrite,
+        writable: true,
+        description: "A directory of files",
+    },
+];
+
+/// Looks a built-in type up.
+pub fn resource_type(name: &str) -> Option<&'static ResourceType> {
+    RESOURCE_TYPES.iter().find(|t| t.name == name)
+}
