@@ -30,6 +30,18 @@ pub struct Hunk {
     pub new_lines: u32,
 }
 
+/// The name of a content in the blob store: its SHA-256 in lower-case hex.
+pub fn content_hash(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+
+    use sha2::{Digest, Sha256};
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// One write of one file by a tool, under the decision that asked for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {

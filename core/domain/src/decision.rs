@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::ids::{DecisionId, PlanId, ResourceId};
+use crate::profile::Gate;
 use crate::text::Range;
 
 /// The eleven kinds of decision.
@@ -55,6 +56,21 @@ impl DecisionType {
             Self::ErrorRecovery => "error_recovery",
             Self::ValidationResponse => "validation_response",
             Self::UserIntervention => "user_intervention",
+        }
+    }
+
+    /// The gate such a decision of an actor passes or waits at; `None` for those the engine records.
+    pub fn gate(self) -> Option<Gate> {
+        match self {
+            Self::PromptDefinition | Self::UserIntervention | Self::InvariantEnforced => None,
+            Self::StrategyChoice
+            | Self::SubplanSpawn
+            | Self::SubplanParallelSpawn
+            | Self::ResourceSelection => Some(Gate::StrategyDecision),
+            Self::ImplementationChoice
+            | Self::ToolInvocation
+            | Self::ErrorRecovery
+            | Self::ValidationResponse => Some(Gate::ExecutionDecision),
         }
     }
 

@@ -20,6 +20,7 @@ pub mod provenance;
 pub mod resource;
 pub mod text;
 pub mod time;
+pub mod tree;
 
 pub use error::{Error, ErrorKind, Result};
 pub use name::QualifiedName;

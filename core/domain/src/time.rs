@@ -59,10 +59,13 @@ impl FromStr for Timestamp {
     type Err = InvalidTimestamp;
 
     fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
-        let parsed = text
-            .parse::<jiff::Timestamp>()
-            .ok()
-            .or_else(|| text.parse::<jiff::civil::DateTime>().ok()?.in_tz("UTC").ok().map(|z| z.timestamp()));
+        let parsed = text.parse::<jiff::Timestamp>().ok().or_else(|| {
+            text.parse::<jiff::civil::DateTime>()
+                .ok()?
+                .to_zoned(jiff::tz::TimeZone::UTC)
+                .ok()
+                .map(|z| z.timestamp())
+        });
         parsed.map(|t| Self(t.as_microsecond())).ok_or_else(|| InvalidTimestamp(text.to_owned()))
     }
 }

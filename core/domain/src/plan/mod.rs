@@ -1,5 +1,8 @@
 //! Plans: their record, their phases and states, and the state machine.
 
+pub mod gates;
+pub mod machine;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -304,6 +307,8 @@ pub struct Plan {
     pub summaries: BTreeMap<Phase, PhaseSummary>,
     /// What was applied.
     pub applied: Vec<AppliedResource>,
+    /// The finished diff as JSON (`FileDiff` per resource) in the blob store, once Execute is complete.
+    pub diff_ref: Option<String>,
     /// The checkpoint it was last resumed from.
     pub resumed_from: Option<CheckpointId>,
     /// Tool calls so far.
@@ -318,7 +323,7 @@ pub struct Plan {
     pub phase_times: BTreeMap<Phase, PhaseTimes>,
     /// When it ended for good.
     pub completed_at: Option<Timestamp>,
-    /// Lease epoch of the worker that last held it.
+    /// Lease epoch of the worker that has it; 0 while none has, so that a worker that died over it shows.
     pub epoch: u64,
 }
 

@@ -67,6 +67,19 @@ pub enum StoreError {
     Other(String),
 }
 
+impl From<StoreError> for crate::Error {
+    fn from(error: StoreError) -> Self {
+        use crate::ErrorKind;
+        let kind = match &error {
+            StoreError::Conflict(_) | StoreError::LeaseLost(_) => ErrorKind::InvalidState,
+            StoreError::Duplicate(_) => ErrorKind::AlreadyExists,
+            StoreError::Io { .. } => ErrorKind::Io,
+            _ => ErrorKind::Database,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
 /// What store calls return.
 pub type StoreResult<T> = Result<T, StoreError>;
 
@@ -178,9 +191,9 @@ pub trait PlanReads {
     fn plan_rows(&self, filter: &PlanFilter) -> StoreResult<Vec<PlanRow>>;
     /// Full ids that start with an upper-case prefix, at most `limit`.
     fn plans_starting(&self, prefix: &str, limit: usize) -> StoreResult<Vec<PlanId>>;
-    /// Plans that want a worker: queued and not awaiting, or processing.
+    /// Plans that want a worker: queued or processing, and not awaiting a person.
     fn runnable_plans(&self) -> StoreResult<Vec<PlanId>>;
-    /// Root plans in `processing`.
+    /// Root plans that are worked on: processing, and not awaiting a person.
     fn processing_count(&self) -> StoreResult<u32>;
     fn plans_of_action(&self, action: &QualifiedName) -> StoreResult<u32>;
     fn actor_run(&self, plan: PlanId, phase: Phase) -> StoreResult<Option<ActorRun>>;
@@ -344,6 +357,8 @@ pub trait EventReads {
     /// Events after a sequence number, oldest first.
     fn events_after(&self, sequence: i64, plan: Option<PlanId>, limit: usize) -> StoreResult<Vec<Event>>;
     fn last_event(&self) -> StoreResult<i64>;
+    /// The latest `plan.progress` event of a plan.
+    fn last_progress(&self, plan: PlanId) -> StoreResult<Option<Event>>;
     /// Newest first.
     fn audit(&self, plan: Option<PlanId>, limit: usize) -> StoreResult<Vec<AuditEntry>>;
 }

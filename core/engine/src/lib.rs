@@ -1,0 +1,116 @@
+//! The use cases of the product behind one facade: registering, planning, deciding, executing, applying, explaining.
+//!
+//! A facade call is a short transaction; whatever takes long happens in a plan's worker ([`worker::run`]), which
+//! any process can start and any process can watch through events.
+
+pub mod blame;
+mod clock;
+pub mod facade;
+mod lookup;
+pub mod operations;
+mod records;
+mod sandboxes;
+mod tools;
+pub mod worker;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agents_config::Config;
+use agents_domain::ids::PlanId;
+use agents_domain::ports::actor::Actors;
+use agents_domain::ports::language_servers::LanguageServers;
+use agents_domain::ports::store::{Reader, Store, StoreError, StoreExt, StoreResult, Writer};
+use agents_domain::{Error, ErrorKind, Result};
+
+pub use facade::{catalogue, Operation, OperationInfo, METHOD_PREFIX};
+
+/// Starts the worker of a plan in a process of its own and returns at once.
+pub trait WorkerSpawner: Send + Sync {
+    /// `Err` is a reason for people.
+    fn spawn(&self, plan: PlanId) -> std::result::Result<(), String>;
+}
+
+/// What an engine is made of; the composition root fills it in.
+pub struct Parts {
+    /// The shared truth.
+    pub store: Arc<dyn Store>,
+    /// The actors plans can name.
+    pub actors: Arc<dyn Actors>,
+    /// External language servers.
+    pub language_servers: Arc<dyn LanguageServers>,
+    /// Starts workers.
+    pub spawner: Arc<dyn WorkerSpawner>,
+    /// Resolved configuration.
+    pub config: Arc<Config>,
+    /// Where sandboxes, journals and blobs live; absolute.
+    pub data_dir: PathBuf,
+    /// Who acts, for the audit log and commits.
+    pub user: String,
+}
+
+/// The engine.
+pub struct Engine {
+    store: Arc<dyn Store>,
+    actors: Arc<dyn Actors>,
+    language_servers: Arc<dyn LanguageServers>,
+    spawner: Arc<dyn WorkerSpawner>,
+    config: Arc<Config>,
+    data_dir: PathBuf,
+    user: String,
+}
+
+impl Engine {
+    /// Puts an engine together.
+    pub fn new(parts: Parts) -> Self {
+        let Parts { store, actors, language_servers, spawner, config, data_dir, user } = parts;
+        Self { store, actors, language_servers, spawner, config, data_dir, user }
+    }
+
+    /// The store, for watching changes by other processes.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// One consistent view of the store.
+    pub(crate) fn view<T>(&self, f: impl FnMut(&dyn Reader) -> StoreResult<T>) -> Result<T> {
+        Ok(self.store.view(f)?)
+    }
+
+    /// One transaction; an error of `f` rolls everything back.
+    pub(crate) fn write<T>(&self, mut f: impl FnMut(&dyn Writer) -> Result<T>) -> Result<T> {
+        let mut failure = None;
+        let done = self.store.transact(|w| {
+            f(w).map_err(|error| {
+                failure = Some(error);
+                StoreError::Other("rolled back".to_owned())
+            })
+        });
+        match (done, failure) {
+            (Ok(value), _) => Ok(value),
+            (Err(_), Some(error)) => Err(error),
+            (Err(error), None) => Err(error.into()),
+        }
+    }
+
+    /// Starts a worker for every plan that wants one and has none; returns the plans it was started for.
+    ///
+    /// Called by whoever looks: a command, or the language server. A plan whose worker was killed goes on here.
+    pub fn ensure_workers(&self) -> Result<Vec<PlanId>> {
+        let mut started = Vec::new();
+        for plan in self.view(|r| r.runnable_plans())? {
+            if !self.store.is_leased(plan)? {
+                self.start_worker(plan)?;
+                started.push(plan);
+            }
+        }
+        Ok(started)
+    }
+
+    fn start_worker(&self, plan: PlanId) -> Result<()> {
+        self.spawner.spawn(plan).map_err(|reason| {
+            Error::new(ErrorKind::PlanError, format!("the worker of plan {plan} could not be started: {reason}"))
+                .suggest(format!("agents plan execute {plan}"))
+        })
+    }
+}

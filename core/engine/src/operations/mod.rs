@@ -1,0 +1,8 @@
+//! The operations of the facade, by what they are about.
+
+pub mod action;
+pub mod events;
+pub mod language_server;
+pub mod plan;
+pub mod project;
+pub mod resource;

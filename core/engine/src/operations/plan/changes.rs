@@ -1,0 +1,439 @@
+//! What a plan changed and what went wrong: `plan diff`, `plan artifacts`, `plan errors`.
+
+use std::collections::BTreeMap;
+
+use agents_domain::changes::{ChangeKind, FileDiff};
+use agents_domain::decision::DecisionType;
+use agents_domain::ids::{DecisionId, PlanId, ResourceId};
+use agents_domain::plan::{Phase, Plan, State};
+use agents_domain::Result;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::project_text;
+use crate::{blame, sandboxes, Engine, Operation};
+
+/// Shows what a plan changes.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Diff {
+    /// The plan's id or its beginning.
+    pub plan: String,
+}
+
+/// The change set.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct DiffOutput {
+    pub diff_summary: DiffSummary,
+    pub files: Vec<DiffedFile>,
+    pub patch_preview: Vec<FilePatch>,
+    pub risk_assessment: RiskAssessment,
+}
+
+/// Totals.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct DiffSummary {
+    pub plan: PlanId,
+    pub project: String,
+    pub files_changed: usize,
+    pub insertions: u32,
+    pub deletions: u32,
+    pub net_change: i64,
+    /// Where the changes are: `sandbox` or `applied`.
+    pub location: String,
+}
+
+/// A changed file.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct DiffedFile {
+    pub path: String,
+    pub old_path: Option<String>,
+    /// `+8 -2`.
+    pub change: String,
+    pub status: String,
+    pub binary: bool,
+    pub resource_id: ResourceId,
+    pub insertions: u32,
+    pub deletions: u32,
+    /// The decisions behind its lines.
+    pub decisions: Vec<DecisionId>,
+    /// The unified diff, as `git apply` takes it.
+    pub patch: String,
+}
+
+/// A file's hunks.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct FilePatch {
+    pub file: String,
+    pub resource_id: ResourceId,
+    pub hunks: Vec<HunkView>,
+}
+
+/// A hunk.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct HunkView {
+    pub range: String,
+    pub deletions: Vec<String>,
+    pub insertions: Vec<String>,
+    /// The lines in order, with context.
+    pub lines: Vec<agents_domain::changes::DiffLine>,
+    /// The decisions behind it.
+    pub decisions: Vec<DecisionId>,
+}
+
+/// What deserves a look, from what is known without running anything.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct RiskAssessment {
+    pub api_compatibility: String,
+    pub test_coverage: String,
+    pub breaking_changes: String,
+}
+
+impl Operation for Diff {
+    const METHOD: &'static str = "plan/diff";
+    const SUMMARY: &'static str = "Show what a plan changes";
+    type Output = DiffOutput;
+
+    fn run(self, engine: &Engine) -> Result<DiffOutput> {
+        let plan = engine.plan(&self.plan)?;
+        let diffs = sandboxes::diff(engine, &plan)?;
+        let insertions = diffs.iter().map(|(_, d)| d.insertions).sum::<u32>();
+        let deletions = diffs.iter().map(|(_, d)| d.deletions).sum::<u32>();
+        let mut files = Vec::with_capacity(diffs.len());
+        let mut previews = Vec::with_capacity(diffs.len());
+        let behind = blame::decisions_by_line(engine, plan.plan_id)?;
+        for (resource_id, diff) in &diffs {
+            let segments = behind.get(&(*resource_id, diff.path.clone())).map_or(&[][..], Vec::as_slice);
+            let hunks: Vec<HunkView> = diff.hunks.iter().map(|hunk| hunk_view(hunk, segments)).collect();
+            let mut decisions: Vec<DecisionId> = hunks.iter().flat_map(|h| h.decisions.clone()).collect();
+            decisions.sort_unstable();
+            decisions.dedup();
+            files.push(DiffedFile {
+                path: diff.path.clone(),
+                old_path: diff.old_path.clone(),
+                change: format!("+{} -{}", diff.insertions, diff.deletions),
+                status: status_word(diff.kind).to_owned(),
+                binary: diff.binary,
+                resource_id: *resource_id,
+                insertions: diff.insertions,
+                deletions: diff.deletions,
+                decisions,
+                patch: diff.patch.clone(),
+            });
+            previews.push(FilePatch { file: diff.path.clone(), resource_id: *resource_id, hunks });
+        }
+        Ok(DiffOutput {
+            diff_summary: DiffSummary {
+                plan: plan.plan_id,
+                project: project_text(&plan),
+                files_changed: files.len(),
+                insertions,
+                deletions,
+                net_change: i64::from(insertions) - i64::from(deletions),
+                location: if plan.state == State::Applied { "applied" } else { "sandbox" }.to_owned(),
+            },
+            risk_assessment: risk(&diffs),
+            files,
+            patch_preview: previews,
+        })
+    }
+}
+
+fn hunk_view(
+    hunk: &agents_domain::changes::DiffHunk,
+    segments: &[agents_domain::provenance::Segment],
+) -> HunkView {
+    let text = |kind: &str| hunk.lines.iter().filter(|l| l.kind == kind).map(|l| l.text.clone()).collect();
+    // A removed line is behind the place where the next line now is.
+    let mut next_new = hunk.lines.iter().find_map(|l| l.new).map_or(0, |n| n.saturating_sub(1));
+    let mut decisions = Vec::new();
+    for line in &hunk.lines {
+        let at = match line.new {
+            Some(new) => {
+                next_new = new;
+                new - 1
+            }
+            None => next_new,
+        };
+        if line.kind != " " {
+            decisions.extend(
+                segments
+                    .iter()
+                    .filter(|s| if line.kind == "-" { s.lines == 0 && s.start == at } else { s.lines > 0 && s.covers(at) })
+                    .map(|s| s.decision_id),
+            );
+        }
+    }
+    decisions.sort_unstable();
+    decisions.dedup();
+    HunkView {
+        range: hunk.range.clone(),
+        deletions: text("-"),
+        insertions: text("+"),
+        lines: hunk.lines.clone(),
+        decisions,
+    }
+}
+
+fn status_word(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Added => "new file",
+        ChangeKind::Modified => "modified",
+        ChangeKind::Deleted => "deleted",
+        ChangeKind::Renamed => "renamed",
+    }
+}
+
+fn risk(diffs: &[(ResourceId, FileDiff)]) -> RiskAssessment {
+    let deleted = diffs.iter().filter(|(_, d)| d.kind == ChangeKind::Deleted).count();
+    let renamed = diffs.iter().filter(|(_, d)| d.kind == ChangeKind::Renamed).count();
+    let tests = diffs.iter().filter(|(_, d)| is_test(&d.path)).count();
+    RiskAssessment {
+        api_compatibility: match (deleted, renamed) {
+            (0, 0) => "no file is removed or moved".to_owned(),
+            _ => format!("{deleted} files removed, {renamed} moved"),
+        },
+        test_coverage: match tests {
+            0 => "no test is changed".to_owned(),
+            n => format!("{n} test files are changed"),
+        },
+        breaking_changes: "not analysed".to_owned(),
+    }
+}
+
+fn is_test(path: &str) -> bool {
+    let lower = path.to_ascii_lowercase();
+    let file = lower.rsplit('/').next().unwrap_or(&lower);
+    lower.split('/').any(|part| part == "tests" || part == "test" || part == "__tests__")
+        || file.starts_with("test_")
+        || file.contains(".test.")
+        || file.contains("_test.")
+        || file.contains(".spec.")
+}
+
+/// Lists the files a plan changed, and its checkpoints.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Artifacts {
+    /// The plan's id or its beginning.
+    pub plan: String,
+}
+
+/// Files and checkpoints.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct ArtifactsOutput {
+    pub plan_id: PlanId,
+    pub artifacts: Vec<Artifact>,
+    pub summary: ArtifactSummary,
+    pub by_plan: BTreeMap<String, usize>,
+    pub checkpoints: Vec<CheckpointView>,
+}
+
+/// A changed file.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct Artifact {
+    pub path: String,
+    #[serde(rename = "type")]
+    pub artifact_type: String,
+    /// For people, such as `2.4 KB`.
+    pub size: String,
+    pub size_bytes: u64,
+    pub change: String,
+    pub child_plan: Option<PlanId>,
+    pub resource_id: ResourceId,
+}
+
+/// Totals.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct ArtifactSummary {
+    pub total: usize,
+    pub writes: usize,
+    pub edits: usize,
+    pub deletes: usize,
+    pub total_size: String,
+    pub total_size_bytes: u64,
+}
+
+/// A checkpoint.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct CheckpointView {
+    pub id: String,
+    pub label: String,
+    pub created: String,
+    #[serde(rename = "type")]
+    pub kind: agents_domain::checkpoint::CheckpointKind,
+    pub decision_id: Option<DecisionId>,
+    pub commit: String,
+}
+
+/// `2.4 KB` and the like.
+pub(crate) fn human_size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "KB", "MB", "GB"] {
+        if value < 1024.0 || unit == "GB" {
+            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1024.0;
+    }
+    format!("{bytes} B")
+}
+
+impl Operation for Artifacts {
+    const METHOD: &'static str = "plan/artifacts";
+    const SUMMARY: &'static str = "List the files and checkpoints of a plan";
+    type Output = ArtifactsOutput;
+
+    fn run(self, engine: &Engine) -> Result<ArtifactsOutput> {
+        let plan = engine.plan(&self.plan)?;
+        let diffs = sandboxes::diff(engine, &plan)?;
+        let checkpoints = engine.view(|r| r.checkpoints(plan.plan_id))?;
+        let mut summary = ArtifactSummary { total: diffs.len(), ..ArtifactSummary::default() };
+        let mut artifacts = Vec::with_capacity(diffs.len());
+        for (resource_id, diff) in &diffs {
+            match diff.kind {
+                ChangeKind::Added => summary.writes += 1,
+                ChangeKind::Modified | ChangeKind::Renamed => summary.edits += 1,
+                ChangeKind::Deleted => summary.deletes += 1,
+            }
+            summary.total_size_bytes += diff.size;
+            artifacts.push(Artifact {
+                path: diff.path.clone(),
+                artifact_type: if diff.binary { "binary" } else { "text" }.to_owned(),
+                size: human_size(diff.size),
+                size_bytes: diff.size,
+                change: status_word(diff.kind).to_owned(),
+                child_plan: None,
+                resource_id: *resource_id,
+            });
+        }
+        summary.total_size = human_size(summary.total_size_bytes);
+        Ok(ArtifactsOutput {
+            plan_id: plan.plan_id,
+            by_plan: BTreeMap::from([(plan.plan_id.to_string(), artifacts.len())]),
+            artifacts,
+            summary,
+            checkpoints: checkpoints
+                .into_iter()
+                .map(|c| CheckpointView {
+                    id: c.checkpoint_id.to_string(),
+                    label: c.label,
+                    created: c.created_at.seconds_rfc3339(),
+                    kind: c.kind,
+                    decision_id: c.decision_id,
+                    commit: c.commit,
+                })
+                .collect(),
+        })
+    }
+}
+
+/// Shows what went wrong in a plan, now and before.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Errors {
+    /// The plan's id or its beginning.
+    pub plan: String,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct ErrorsOutput {
+    pub plan_id: PlanId,
+    pub phase: Phase,
+    pub state: State,
+    pub error_message: Option<String>,
+    pub error_category: Option<String>,
+    pub error_phase: Option<Phase>,
+    pub retry_count: u32,
+    pub max_retries: u32,
+    pub is_retriable: bool,
+    pub recovery_hints: Vec<RecoveryHint>,
+    /// What failed earlier and was dealt with.
+    pub history: Vec<PastError>,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct RecoveryHint {
+    pub action: String,
+    pub message: String,
+    pub cli_command: String,
+}
+
+/// A failure a decision dealt with.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct PastError {
+    pub decision_id: DecisionId,
+    #[serde(rename = "type")]
+    pub decision_type: DecisionType,
+    pub question: String,
+    pub chosen: String,
+    pub rationale: String,
+    pub created: String,
+}
+
+impl Operation for Errors {
+    const METHOD: &'static str = "plan/errors";
+    const SUMMARY: &'static str = "Show what went wrong in a plan";
+    type Output = ErrorsOutput;
+
+    fn run(self, engine: &Engine) -> Result<ErrorsOutput> {
+        let plan = engine.plan(&self.plan)?;
+        let decisions = engine.view(|r| r.decisions(plan.plan_id))?;
+        let failure =
+            plan.failure.as_ref().filter(|_| matches!(plan.state, State::Errored | State::Constrained));
+        let history = decisions
+            .into_iter()
+            .filter(|d| matches!(d.decision_type, DecisionType::ErrorRecovery | DecisionType::ValidationResponse))
+            .map(|d| PastError {
+                decision_id: d.decision_id,
+                decision_type: d.decision_type,
+                question: d.question,
+                chosen: d.chosen_option,
+                rationale: d.rationale,
+                created: d.created_at.seconds_rfc3339(),
+            })
+            .collect();
+        Ok(ErrorsOutput {
+            plan_id: plan.plan_id,
+            phase: plan.phase,
+            state: plan.state,
+            error_message: failure.map(|f| f.message.clone()),
+            error_category: failure.map(|f| f.category.clone()),
+            error_phase: failure.map(|f| f.phase),
+            retry_count: failure.map_or(0, |f| f.retries),
+            max_retries: plan.profile.profile.safety.max_retries_per_step,
+            is_retriable: failure.is_some_and(|f| f.recoverable),
+            recovery_hints: failure.map_or_else(Vec::new, |_| recovery_hints(&plan)),
+            history,
+        })
+    }
+}
+
+fn recovery_hints(plan: &Plan) -> Vec<RecoveryHint> {
+    let id = plan.plan_id;
+    let hint = |action: &str, message: &str, cli_command: String| RecoveryHint {
+        action: action.to_owned(),
+        message: message.to_owned(),
+        cli_command,
+    };
+    let retry = if plan.phase == Phase::Apply { "apply" } else { "execute" };
+    vec![
+        hint("retry", "Try again from the last committed step", format!("agents plan {retry} {id}")),
+        hint("guide", "Say how to go on", format!("agents plan prompt {id} \"<GUIDANCE>\"")),
+        hint("cancel", "Give the plan up; its sandbox stays", format!("agents plan cancel {id}")),
+    ]
+}

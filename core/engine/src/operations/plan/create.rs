@@ -1,0 +1,504 @@
+//! `plan use`: an action becomes a plan on one or more projects.
+
+use std::collections::BTreeMap;
+
+use agents_domain::action::{Action, ActionArgument, ActionState, ArgumentType};
+use agents_domain::decision::{Alternative, Approval, ContextSnapshot, Decision, DecisionType};
+use agents_domain::event::NewEvent;
+use agents_domain::ids::{DecisionId, PlanId};
+use agents_domain::plan::machine::AllowedAction;
+use agents_domain::plan::{Awaiting, Phase, Plan, PlanActors, PlanResource, State};
+use agents_domain::ports::store::StoreExt;
+use agents_domain::profile::{built_in_profile, built_in_profiles, ProfileSnapshot};
+use agents_domain::{Error, QualifiedName, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{json, Map, Value};
+
+use super::project_text;
+use crate::{clock, records, sandboxes, Engine, Operation};
+
+/// Makes a plan from an action and starts Strategize.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Use {
+    /// The action's name.
+    pub action: String,
+    /// The projects' names, at least one.
+    pub projects: Vec<String>,
+    /// Values of the action's arguments; strings are converted to the argument's type.
+    #[serde(default)]
+    pub arguments: Map<String, Value>,
+    /// A profile instead of the one of the action, project or configuration.
+    #[serde(default)]
+    pub automation_profile: Option<String>,
+    /// What this plan must keep to.
+    #[serde(default)]
+    pub invariants: Vec<String>,
+    /// An actor instead of the action's.
+    #[serde(default)]
+    pub strategy_actor: Option<String>,
+    /// An actor instead of the action's.
+    #[serde(default)]
+    pub execution_actor: Option<String>,
+    /// An actor instead of the action's.
+    #[serde(default)]
+    pub estimation_actor: Option<String>,
+    /// An actor instead of the action's.
+    #[serde(default)]
+    pub invariant_actor: Option<String>,
+}
+
+/// The plan that was made.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct UseOutput {
+    pub plan_id: PlanId,
+    pub phase: Phase,
+    pub state: State,
+    pub action: String,
+    pub project: String,
+    pub target_projects: Vec<TargetProject>,
+    pub automation_profile: String,
+    pub attempt: u32,
+    pub inputs: BTreeMap<String, Value>,
+    pub arguments: BTreeMap<String, Value>,
+    pub actors: ActorNames,
+    pub actor_overrides: ActorNames,
+    pub automation: Automation,
+    pub invariants: Vec<PlanInvariant>,
+    pub context: ContextFacts,
+    pub awaiting: Option<Awaiting>,
+    pub allowed_actions: Vec<AllowedAction>,
+    pub next_steps: Vec<String>,
+}
+
+/// A project the plan works on.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct TargetProject {
+    pub name: String,
+    pub resources: Vec<String>,
+}
+
+/// Names of actors.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct ActorNames {
+    pub strategy: Option<String>,
+    pub execution: Option<String>,
+    pub estimation: Option<String>,
+    pub invariant: Option<String>,
+}
+
+/// The profile in force.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct Automation {
+    pub profile: String,
+    pub source: String,
+    pub read_only: bool,
+}
+
+/// Something the plan must keep to.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct PlanInvariant {
+    pub scope: String,
+    pub source: String,
+    pub text: String,
+}
+
+/// What the plan starts from.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct ContextFacts {
+    pub resources: Vec<String>,
+    pub view: String,
+}
+
+impl Operation for Use {
+    const METHOD: &'static str = "plan/use";
+    const SUMMARY: &'static str = "Make a plan from an action";
+    type Output = UseOutput;
+
+    fn run(self, engine: &Engine) -> Result<UseOutput> {
+        let action_name = engine.name(&self.action)?;
+        let action = engine.view(|r| r.action(&action_name))?.ok_or_else(|| {
+            Error::not_found(format!("there is no action `{action_name}`"))
+                .suggest("agents action list")
+                .suggest("agents action create --config <FILE>")
+        })?;
+        if action.definition.state == ActionState::Archived {
+            return Err(Error::invalid_state(format!("action `{action_name}` is archived: no plan can be made from it"))
+                .suggest("agents action list"));
+        }
+        let arguments = check_arguments(&action, self.arguments.clone())?;
+        let actors = self.actors(engine, &action)?;
+        let (targets, resources, resource_names) = self.targets(engine)?;
+        let profile = self.profile(engine, &action, &targets)?;
+
+        let now = clock::now();
+        let plan_id = PlanId::from_ulid(clock::ulid());
+        let definition = &action.definition;
+        let invariants: Vec<String> = definition.invariants.iter().chain(&self.invariants).cloned().collect();
+        let mut plan = Plan {
+            plan_id,
+            parent_plan_id: None,
+            root_plan_id: plan_id,
+            action: action_name.clone(),
+            projects: targets.iter().map(|(name, _)| name.clone()).collect(),
+            resources,
+            description: substitute("description", &definition.description, &arguments)?,
+            definition_of_done: substitute("definition_of_done", &definition.definition_of_done, &arguments)?,
+            arguments: arguments.clone(),
+            actors,
+            profile,
+            read_only: definition.read_only,
+            invariants,
+            phase: Phase::Strategize,
+            state: State::Queued,
+            awaiting: None,
+            attempt: 1,
+            reversions: 0,
+            commanded: false,
+            apply_mode: None,
+            sandboxes: Vec::new(),
+            guidance: Vec::new(),
+            failure: None,
+            summaries: BTreeMap::new(),
+            applied: Vec::new(),
+            diff_ref: None,
+            resumed_from: None,
+            tool_calls: 0,
+            created_by: engine.user.clone(),
+            created_at: now,
+            updated_at: now,
+            phase_times: BTreeMap::new(),
+            completed_at: None,
+            epoch: 0,
+        };
+        plan.begin(&records::context_of(&plan), now);
+        let root = prompt_definition(engine, &plan)?;
+        engine.write(|w| {
+                w.insert_plan(&plan)?;
+                w.insert_decision(&root)?;
+                if !definition.reusable {
+                    let mut used = action.clone();
+                    used.definition.state = ActionState::Archived;
+                    used.updated_at = clock::after(action.updated_at);
+                    w.update_action(&used)?;
+                }
+                let facts = json!({
+                    "action_name": plan.action, "project_names": plan.projects,
+                    "automation_profile": plan.profile.profile.name, "parent_plan_id": null,
+                });
+                w.append_event(&NewEvent::of_plan("plan.created", &plan, facts), now)?;
+                w.append_event(&records::decision_created(&plan, &root), now)?;
+                Ok(())
+            })
+            ?;
+        if plan.awaiting.is_none() {
+            engine.start_worker(plan_id)?;
+        }
+        Ok(self.output(&plan, &targets, resource_names))
+    }
+}
+
+impl Use {
+    fn actors(&self, engine: &Engine, action: &Action) -> Result<PlanActors> {
+        let pick = |role: &str, flag: &Option<String>, own: Option<&QualifiedName>| -> Result<Option<QualifiedName>> {
+            let name = match (flag, own) {
+                (Some(text), _) => Some(engine.name(text)?),
+                (None, Some(own)) => Some(own.clone()),
+                (None, None) => {
+                    let default = engine.config.text(&format!("actor.default.{role}"), None);
+                    if default.is_empty() { None } else { Some(engine.name(&default)?) }
+                }
+            };
+            match name {
+                Some(name) if engine.actors.find(&name).is_none() => {
+                    let known = engine.actors.names().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                    Err(Error::not_found(format!("there is no actor `{name}` (asked for as the {role} actor)"))
+                        .detail(format!("known actors: {known}")))
+                }
+                name => Ok(name),
+            }
+        };
+        let definition = &action.definition;
+        let required = |role: &str, name: Option<QualifiedName>| {
+            name.ok_or_else(|| Error::validation(format!("the plan has no {role} actor")).suggest(format!("--{role}-actor <NAME>")))
+        };
+        Ok(PlanActors {
+            strategy: required("strategy", pick("strategy", &self.strategy_actor, Some(&definition.strategy_actor))?)?,
+            execution: required(
+                "execution",
+                pick("execution", &self.execution_actor, Some(&definition.execution_actor))?,
+            )?,
+            estimation: pick("estimation", &self.estimation_actor, definition.estimation_actor.as_ref())?,
+            invariant: pick("invariant", &self.invariant_actor, definition.invariant_actor.as_ref())?,
+        })
+    }
+
+    /// The projects with the names of their resources, and the resources, each once.
+    #[allow(clippy::type_complexity, reason = "used once, right where it is taken apart")]
+    fn targets(&self, engine: &Engine) -> Result<(Vec<(QualifiedName, Vec<String>)>, Vec<PlanResource>, Vec<String>)> {
+        if self.projects.is_empty() {
+            return Err(Error::validation("a plan needs at least one project").suggest("agents project list"));
+        }
+        let mut targets: Vec<(QualifiedName, Vec<String>)> = Vec::new();
+        let mut resources: Vec<PlanResource> = Vec::new();
+        let mut names = Vec::new();
+        for text in &self.projects {
+            let project = engine.project(&engine.name(text)?)?;
+            if targets.iter().any(|(name, _)| *name == project.name) {
+                continue;
+            }
+            if project.resources.is_empty() {
+                return Err(Error::validation(format!("project `{}` has no resource to work on", project.name))
+                    .suggest(format!("agents project link-resource {} <RESOURCE>", project.name)));
+            }
+            let mut of_project = Vec::new();
+            for link in &project.resources {
+                let resource = engine
+                    .store
+                    .view(|r| r.resource(link.resource_id))
+                    ?
+                    .ok_or_else(|| Error::not_found(format!("project `{}` links a resource that is gone", project.name)))?;
+                sandboxes::check_usable(&resource)?;
+                let name = sandboxes::display_name(&resource);
+                of_project.push(name.clone());
+                match resources.iter_mut().find(|r| r.resource_id == link.resource_id) {
+                    Some(known) => known.read_only |= link.read_only,
+                    None => {
+                        names.push(name);
+                        resources.push(PlanResource {
+                            resource_id: link.resource_id,
+                            project: project.name.clone(),
+                            read_only: link.read_only,
+                        });
+                    }
+                }
+            }
+            targets.push((project.name, of_project));
+        }
+        Ok((targets, resources, names))
+    }
+
+    /// Plan flag, then action, then project, then configuration.
+    fn profile(
+        &self,
+        engine: &Engine,
+        action: &Action,
+        targets: &[(QualifiedName, Vec<String>)],
+    ) -> Result<ProfileSnapshot> {
+        let (name, source) = if let Some(name) = &self.automation_profile {
+            (name.clone(), "CLI flag".to_owned())
+        } else if let Some(name) = &action.definition.automation_profile {
+            (name.clone(), "action".to_owned())
+        } else {
+            let project = targets.first().map(|(name, _)| name.to_string());
+            let resolved = engine.config.get("core.automation-profile", project.as_deref());
+            (resolved.as_text(), resolved.source.profile_source().to_owned())
+        };
+        let profile = built_in_profile(&name).ok_or_else(|| {
+            let known = built_in_profiles().iter().map(|p| p.name.clone()).collect::<Vec<_>>().join(", ");
+            Error::not_found(format!("there is no automation profile `{name}` (named by the {source})"))
+                .detail(format!("known profiles: {known}"))
+        })?;
+        Ok(ProfileSnapshot { profile, source })
+    }
+
+    fn output(
+        &self,
+        plan: &Plan,
+        targets: &[(QualifiedName, Vec<String>)],
+        resource_names: Vec<String>,
+    ) -> UseOutput {
+        let id = plan.plan_id;
+        let own = self.invariants.len();
+        let from_action = plan.invariants.len() - own;
+        UseOutput {
+            plan_id: id,
+            phase: plan.phase,
+            state: plan.state,
+            action: plan.action.to_string(),
+            project: project_text(plan),
+            target_projects: targets
+                .iter()
+                .map(|(name, resources)| TargetProject { name: name.to_string(), resources: resources.clone() })
+                .collect(),
+            automation_profile: plan.profile.profile.name.clone(),
+            attempt: plan.attempt,
+            inputs: plan.arguments.clone(),
+            arguments: plan.arguments.clone(),
+            actors: ActorNames {
+                strategy: Some(plan.actors.strategy.to_string()),
+                execution: Some(plan.actors.execution.to_string()),
+                estimation: plan.actors.estimation.as_ref().map(ToString::to_string),
+                invariant: plan.actors.invariant.as_ref().map(ToString::to_string),
+            },
+            actor_overrides: ActorNames {
+                strategy: self.strategy_actor.clone(),
+                execution: self.execution_actor.clone(),
+                estimation: self.estimation_actor.clone(),
+                invariant: self.invariant_actor.clone(),
+            },
+            automation: Automation {
+                profile: plan.profile.profile.name.clone(),
+                source: plan.profile.source.clone(),
+                read_only: plan.read_only,
+            },
+            invariants: plan
+                .invariants
+                .iter()
+                .enumerate()
+                .map(|(at, text)| PlanInvariant {
+                    scope: if at < from_action { "action" } else { "plan" }.to_owned(),
+                    source: if at < from_action { plan.action.to_string() } else { "CLI".to_owned() },
+                    text: text.clone(),
+                })
+                .collect(),
+            context: ContextFacts { resources: resource_names, view: "strategize".to_owned() },
+            awaiting: plan.awaiting.clone(),
+            allowed_actions: records::allowed(plan),
+            next_steps: ["execute", "status", "tree"].map(|verb| format!("agents plan {verb} {id}")).to_vec(),
+        }
+    }
+}
+
+/// Gives every argument its typed value, or says which one is wrong and what would be right.
+fn check_arguments(action: &Action, mut given: Map<String, Value>) -> Result<BTreeMap<String, Value>> {
+    let mut values = BTreeMap::new();
+    for argument in &action.definition.arguments {
+        let value = match (given.remove(&argument.name), &argument.default) {
+            (Some(value), _) => typed(argument, value)?,
+            (None, Some(default)) => default.clone(),
+            (None, None) if argument.required => {
+                return Err(Error::validation(format!("argument `{}` is missing", argument.name))
+                    .detail(argument.description.clone().unwrap_or_default())
+                    .suggest(format!("--arg {}=<{}>", argument.name, type_word(argument.argument_type))));
+            }
+            (None, None) => continue,
+        };
+        values.insert(argument.name.clone(), value);
+    }
+    if let Some(unknown) = given.keys().next() {
+        let known = action.definition.arguments.iter().map(|a| a.name.as_str()).collect::<Vec<_>>();
+        let known = if known.is_empty() { "it takes none".to_owned() } else { format!("it takes {}", known.join(", ")) };
+        return Err(Error::validation(format!(
+            "action `{}` has no argument `{unknown}`: {known}",
+            action.definition.name
+        )));
+    }
+    Ok(values)
+}
+
+fn type_word(argument_type: ArgumentType) -> &'static str {
+    match argument_type {
+        ArgumentType::String => "string",
+        ArgumentType::Integer => "integer",
+        ArgumentType::Float => "float",
+        ArgumentType::Boolean => "boolean",
+        ArgumentType::List => "list",
+    }
+}
+
+fn typed(argument: &ActionArgument, value: Value) -> Result<Value> {
+    let wrong = |why: String| Error::validation(format!("argument `{}` {why}", argument.name));
+    let mismatch = || wrong(format!("must be of type {}, not `{}`", type_word(argument.argument_type), show(&value)));
+    let text = value.as_str();
+    let typed = match argument.argument_type {
+        ArgumentType::String => Value::String(text.map_or_else(|| show(&value), str::to_owned)),
+        ArgumentType::Integer => {
+            let number = text.map_or_else(|| value.as_i64(), |t| t.parse().ok());
+            Value::from(number.ok_or_else(mismatch)?)
+        }
+        ArgumentType::Float => {
+            let number = text.map_or_else(|| value.as_f64(), |t| t.parse().ok()).filter(|n| n.is_finite());
+            Value::from(number.ok_or_else(mismatch)?)
+        }
+        ArgumentType::Boolean => match text {
+            Some("true" | "yes" | "1") => Value::Bool(true),
+            Some("false" | "no" | "0") => Value::Bool(false),
+            Some(_) => return Err(mismatch()),
+            None => Value::Bool(value.as_bool().ok_or_else(mismatch)?),
+        },
+        ArgumentType::List => match text {
+            Some(t) if t.trim_start().starts_with('[') => serde_json::from_str(t).map_err(|_| mismatch())?,
+            Some(t) => Value::from(t.split(',').map(str::trim).filter(|s| !s.is_empty()).collect::<Vec<_>>()),
+            None if value.is_array() => value.clone(),
+            None => return Err(mismatch()),
+        },
+    };
+    if let (Some(pattern), Some(text)) = (&argument.validation_pattern, typed.as_str()) {
+        let regex = regex::Regex::new(pattern).map_err(|e| wrong(format!("has a pattern that is not one: {e}")))?;
+        if !regex.is_match(text) {
+            return Err(wrong(format!("must match `{pattern}`, and `{text}` does not")));
+        }
+    }
+    if let Some(number) = typed.as_f64() {
+        if argument.min_value.is_some_and(|min| number < min) || argument.max_value.is_some_and(|max| number > max) {
+            let bound = |b: Option<f64>| b.map_or_else(|| "any".to_owned(), |b| b.to_string());
+            return Err(wrong(format!(
+                "must be from {} to {}, not {number}",
+                bound(argument.min_value),
+                bound(argument.max_value)
+            )));
+        }
+    }
+    Ok(typed)
+}
+
+fn show(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Fills `{{ argument }}` in; an undefined name is an error, not an empty text.
+fn substitute(field: &str, template: &str, arguments: &BTreeMap<String, Value>) -> Result<String> {
+    let mut environment = minijinja::Environment::new();
+    environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
+    environment.render_str(template, minijinja::value::Serde(arguments)).map_err(|error| {
+        let line = error.line().map(|line| format!(", line {line}")).unwrap_or_default();
+        Error::validation(format!("the action's {field}{line} cannot be filled in: {error}"))
+    })
+}
+
+fn prompt_definition(engine: &Engine, plan: &Plan) -> Result<Decision> {
+    let context = json!({
+        "description": plan.description, "definition_of_done": plan.definition_of_done,
+        "arguments": plan.arguments, "projects": plan.projects, "profile": plan.profile,
+    });
+    let bytes = serde_json::to_vec(&context).map_err(|e| Error::internal(e.to_string()))?;
+    let hash = engine.store.put_blob(&bytes)?;
+    let state = engine.store.put_blob(b"null")?;
+    Ok(Decision {
+        decision_id: DecisionId::from_ulid(clock::ulid()),
+        plan_id: plan.plan_id,
+        parent_decision_id: None,
+        sequence_number: 1,
+        key: Some("prompt".to_owned()),
+        decision_type: DecisionType::PromptDefinition,
+        question: "What shall this plan do?".to_owned(),
+        chosen_option: plan.description.clone(),
+        alternatives: vec![Alternative { option: plan.description.clone(), description: None }],
+        confidence: None,
+        rationale: format!("Asked for by {} with action {}", plan.created_by, plan.action),
+        actor_reasoning: None,
+        context: ContextSnapshot {
+            hot_context_ref: hash.clone(),
+            hot_context_hash: hash,
+            relevant_resources: Vec::new(),
+            actor_state_ref: state,
+        },
+        depends_on: Vec::new(),
+        pending: false,
+        approval: Some(Approval::System),
+        artifacts: Vec::new(),
+        downstream_plans: Vec::new(),
+        corrects_decision_id: None,
+        correction_reason: None,
+        superseded_by: None,
+        created_at: plan.created_at,
+    })
+}

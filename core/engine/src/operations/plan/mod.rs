@@ -1,0 +1,81 @@
+//! Operations on plans.
+
+mod blame;
+mod changes;
+mod create;
+mod explain;
+mod lifecycle;
+mod list;
+mod status;
+mod tree;
+
+pub(crate) use lifecycle::apply_refused;
+
+pub use blame::{Blame, BlameOutput, BlamedSegment, StrategyBehind};
+pub use changes::{Artifacts, ArtifactsOutput, Diff, DiffOutput, Errors, ErrorsOutput};
+pub use create::{Use, UseOutput};
+pub use explain::{Explain, ExplainOutput, Pending, PendingDecision, PendingOutput};
+pub use lifecycle::{
+    Apply, ApplyOutput, Cancel, CancelOutput, Execute, ExecuteOutput, Prompt, PromptOutput,
+};
+pub use list::{List, ListOutput};
+pub use status::{Status, StatusOutput};
+pub use tree::{Tree, TreeNode, TreeOutput};
+
+use agents_domain::plan::{Phase, Plan, State};
+use agents_domain::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// One line of a plan's progress.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PhaseProgress {
+    /// `Strategize`, `Execute` or `Apply`.
+    pub step: String,
+    /// `done`, `running`, `queued`, `waiting`, `paused`, `failed`, `skipped` or `committed`.
+    pub status: String,
+}
+
+/// `HH:MM:SS`.
+fn clock_text(millis: u64) -> String {
+    let seconds = millis / 1000;
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// The projects of a plan as one text.
+fn project_text(plan: &Plan) -> String {
+    plan.projects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// How far each phase is, in the words of `plan status`.
+fn phase_progress(plan: &Plan) -> Vec<PhaseProgress> {
+    let word = |phase: Phase| {
+        if phase < plan.phase {
+            return "done";
+        }
+        if phase > plan.phase {
+            return match plan.state {
+                State::Errored | State::Cancelled => "skipped",
+                _ => "waiting",
+            };
+        }
+        match plan.state {
+            State::Complete => "done",
+            _ if plan.awaiting.is_some() => "paused",
+            State::Queued => "queued",
+            State::Processing => "running",
+            State::Errored | State::Constrained => "failed",
+            State::Applied => "committed",
+            State::Cancelled => "skipped",
+        }
+    };
+    [(Phase::Strategize, "Strategize"), (Phase::Execute, "Execute"), (Phase::Apply, "Apply")]
+        .into_iter()
+        .map(|(phase, step)| PhaseProgress { step: step.to_owned(), status: word(phase).to_owned() })
+        .collect()
+}
+
+/// Milliseconds a plan took so far, or in all.
+fn elapsed(plan: &Plan, now: Timestamp) -> u64 {
+    plan.completed_at.unwrap_or(now).millis_since(plan.created_at)
+}

@@ -1,0 +1,197 @@
+//! `plan status`.
+
+use std::collections::BTreeSet;
+
+use agents_domain::event::Event;
+use agents_domain::ids::PlanId;
+use agents_domain::plan::machine::AllowedAction;
+use agents_domain::plan::{AppliedResource, Awaiting, Phase, PhaseSummary, Plan, State};
+use agents_domain::Result;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::lifecycle::{sandbox_view, SandboxView};
+use super::{clock_text, elapsed, phase_progress, project_text, PhaseProgress};
+use crate::{clock, records, Engine, Operation};
+
+/// Shows where a plan stands.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Status {
+    /// The plan's id or its beginning.
+    pub plan: String,
+}
+
+/// Where a plan stands.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct StatusOutput {
+    pub plan_id: PlanId,
+    pub root_plan_id: PlanId,
+    pub parent_plan_id: Option<PlanId>,
+    pub phase: Phase,
+    pub state: State,
+    pub action: String,
+    pub project: String,
+    pub automation: String,
+    pub attempt: u32,
+    pub description: String,
+    pub definition_of_done: String,
+    pub progress: Vec<PhaseProgress>,
+    /// What the worker is at right now, when it is.
+    pub activity: Option<Activity>,
+    /// A worker holds the plan.
+    pub worker_alive: bool,
+    pub timing: Timing,
+    pub execution: Execution,
+    pub summaries: std::collections::BTreeMap<Phase, PhaseSummary>,
+    pub awaiting: Option<Awaiting>,
+    /// How many decisions wait for an answer.
+    pub pending_decisions: usize,
+    pub result: Option<ResultView>,
+    pub error: Option<ErrorView>,
+    pub allowed_actions: Vec<AllowedAction>,
+}
+
+/// What a worker is at.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct Activity {
+    pub label: String,
+    pub done: Option<u64>,
+    pub total: Option<u64>,
+    pub since: String,
+}
+
+/// When.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct Timing {
+    pub started: String,
+    pub elapsed: String,
+    pub elapsed_s: u64,
+    pub finished: Option<String>,
+    pub total_duration: Option<String>,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct Execution {
+    pub sandbox: Option<SandboxView>,
+    pub tool_calls: u32,
+    pub files_modified: usize,
+    pub child_plans: String,
+    pub checkpoints: usize,
+    pub decisions_made: usize,
+}
+
+/// What was applied.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct ResultView {
+    pub decisions_made: usize,
+    pub artifacts: usize,
+    pub insertions: u32,
+    pub deletions: u32,
+    pub applied: Vec<AppliedResource>,
+}
+
+/// What failed.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct ErrorView {
+    pub message: String,
+    pub category: String,
+    pub tool: Option<String>,
+    pub step: Option<String>,
+    pub checkpoint: Option<String>,
+    pub recoverable: bool,
+    pub hints: Vec<String>,
+}
+
+impl Operation for Status {
+    const METHOD: &'static str = "plan/status";
+    const SUMMARY: &'static str = "Show where a plan stands";
+    type Output = StatusOutput;
+
+    fn run(self, engine: &Engine) -> Result<StatusOutput> {
+        let plan = engine.plan(&self.plan)?;
+        let id = plan.plan_id;
+        let (decisions, changes, checkpoints, progress) = engine.view(|r| {
+            Ok((r.decisions(id)?, r.changes(id)?, r.checkpoints(id)?, r.last_progress(id)?))
+        })?;
+        let files: BTreeSet<_> = changes.iter().map(|c| (c.resource_id, &c.path)).collect();
+        let active = decisions.iter().filter(|d| d.superseded_by.is_none() && !d.pending).count();
+        let now = clock::now();
+        let total = elapsed(&plan, now);
+        let worker_alive = engine.store.is_leased(id)?;
+        let finished = plan.completed_at.map(agents_domain::Timestamp::seconds_rfc3339);
+        Ok(StatusOutput {
+            plan_id: id,
+            root_plan_id: plan.root_plan_id,
+            parent_plan_id: plan.parent_plan_id,
+            phase: plan.phase,
+            state: plan.state,
+            action: plan.action.to_string(),
+            project: project_text(&plan),
+            automation: plan.profile.profile.name.clone(),
+            attempt: plan.attempt,
+            description: plan.description.clone(),
+            definition_of_done: plan.definition_of_done.clone(),
+            progress: phase_progress(&plan),
+            activity: progress.filter(|_| plan.state == State::Processing && plan.awaiting.is_none()).map(activity),
+            worker_alive,
+            timing: Timing {
+                started: plan.created_at.seconds_rfc3339(),
+                elapsed: clock_text(total),
+                elapsed_s: total / 1000,
+                total_duration: finished.as_ref().map(|_| clock_text(total)),
+                finished,
+            },
+            execution: Execution {
+                sandbox: sandbox_view(&plan),
+                tool_calls: plan.tool_calls,
+                files_modified: files.len(),
+                child_plans: "0/0 complete".to_owned(),
+                checkpoints: checkpoints.len(),
+                decisions_made: active,
+            },
+            pending_decisions: decisions.iter().filter(|d| d.pending && d.superseded_by.is_none()).count(),
+            result: (plan.state == State::Applied).then(|| ResultView {
+                decisions_made: active,
+                artifacts: files.len(),
+                insertions: plan.applied.iter().map(|a| a.insertions).sum(),
+                deletions: plan.applied.iter().map(|a| a.deletions).sum(),
+                applied: plan.applied.clone(),
+            }),
+            error: error_view(&plan, checkpoints.last().map(|c| c.checkpoint_id.to_string())),
+            allowed_actions: records::allowed(&plan),
+            summaries: plan.summaries,
+            awaiting: plan.awaiting,
+        })
+    }
+}
+
+fn activity(event: Event) -> Activity {
+    let number = |key: &str| event.details.get(key).and_then(serde_json::Value::as_u64);
+    Activity {
+        label: event.details.get("label").and_then(|l| l.as_str()).unwrap_or_default().to_owned(),
+        done: number("done"),
+        total: number("total"),
+        since: event.timestamp.seconds_rfc3339(),
+    }
+}
+
+fn error_view(plan: &Plan, checkpoint: Option<String>) -> Option<ErrorView> {
+    let failure = plan.failure.clone().filter(|_| matches!(plan.state, State::Errored | State::Constrained))?;
+    Some(ErrorView {
+        message: failure.message,
+        category: failure.category,
+        tool: failure.tool,
+        step: failure.step,
+        checkpoint,
+        recoverable: failure.recoverable,
+        hints: failure.hints,
+    })
+}

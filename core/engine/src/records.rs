@@ -1,0 +1,307 @@
+//! Writing what happened: transitions with their events, decisions from drafts, answers from people.
+
+use agents_domain::decision::{Alternative, Approval, ContextSnapshot, Decision, DecisionType};
+use agents_domain::event::NewEvent;
+use agents_domain::ids::DecisionId;
+use agents_domain::plan::gates::{self, GateOutcome};
+use agents_domain::plan::machine::{self, AllowedAction, Context, Effect, Event, Verb};
+use agents_domain::plan::{Awaiting, AwaitingKind, Phase, Plan, State};
+use agents_domain::ports::actor::DecisionDraft;
+use agents_domain::ports::store::{AuditEntry, Reader, Writer};
+use agents_domain::{Error, Result};
+use serde_json::{json, Value};
+
+use crate::{clock, Engine};
+
+/// The verbs the facade has.
+const OFFERED: &[Verb] = &[Verb::Execute, Verb::Apply, Verb::Prompt, Verb::Cancel];
+
+/// What the state machine needs to know besides the plan's status.
+pub(crate) fn context_of(plan: &Plan) -> Context {
+    Context { offered: OFFERED, committed: !plan.applied.is_empty(), ..Context::of(plan) }
+}
+
+/// How many root plans may be worked on at once.
+pub(crate) fn slots(engine: &Engine) -> i64 {
+    engine.config.integer("plan.concurrency", None).max(1)
+}
+
+/// What a person may do with the plan now.
+pub(crate) fn allowed(plan: &Plan) -> Vec<AllowedAction> {
+    machine::allowed_actions(&plan.status(), &context_of(plan))
+}
+
+/// Moves a plan, writes it, and says so: one call per transition, inside the caller's transaction.
+pub(crate) fn advance(engine: &Engine, w: &dyn Writer, plan: &mut Plan, event: &Event) -> Result<Vec<Effect>> {
+    let taken = plan.state == State::Processing && plan.awaiting.is_none();
+    let others = w.processing_count()?.saturating_sub(u32::from(taken));
+    let context = Context {
+        confidence: phase_confidence(w, plan)?,
+        slots_free: i64::from(others) < slots(engine),
+        ..context_of(plan)
+    };
+    advance_in(engine, w, plan, event, &context)
+}
+
+/// [`advance`] with a context of the caller's.
+pub(crate) fn advance_in(
+    engine: &Engine,
+    w: &dyn Writer,
+    plan: &mut Plan,
+    event: &Event,
+    context: &Context,
+) -> Result<Vec<Effect>> {
+    let read_at = plan.updated_at;
+    let effects = plan.advance(event, context, clock::now())?;
+    w.update_plan(plan, read_at)?;
+    for effect in &effects {
+        for event in effect.events(plan) {
+            w.append_event(&NewEvent { user_identity: Some(engine.user.clone()), ..event }, clock::now())?;
+        }
+        if *effect == Effect::RestartActor {
+            w.delete_actor_run(plan.plan_id, plan.phase)?;
+        }
+    }
+    Ok(effects)
+}
+
+/// Writes a plan whose record, not status, was changed.
+pub(crate) fn touch(w: &dyn Writer, plan: &mut Plan) -> Result<()> {
+    let read_at = plan.updated_at;
+    plan.updated_at = clock::after(read_at);
+    w.update_plan(plan, read_at)?;
+    Ok(())
+}
+
+/// The least confidence among the phase's active decisions that no person approved; `None` when there is none.
+fn phase_confidence(r: &dyn Reader, plan: &Plan) -> Result<Option<f64>> {
+    let wanted = match plan.phase {
+        Phase::Strategize => DecisionType::StrategyChoice,
+        Phase::Execute | Phase::Apply => DecisionType::ImplementationChoice,
+    };
+    let least = r
+        .decisions(plan.plan_id)?
+        .iter()
+        .filter(|d| d.superseded_by.is_none() && d.decision_type == wanted && d.approval != Some(Approval::ByPerson))
+        .filter_map(|d| d.confidence)
+        .reduce(f64::min);
+    Ok(least)
+}
+
+/// Appends an event about a plan.
+pub(crate) fn emit(engine: &Engine, w: &dyn Writer, plan: &Plan, event_type: &str, facts: Value) -> Result<()> {
+    let mut event = NewEvent::of_plan(event_type, plan, facts);
+    event.user_identity = Some(engine.user.clone());
+    w.append_event(&event, clock::now())?;
+    Ok(())
+}
+
+/// Appends an audit record about a plan.
+pub(crate) fn audit(engine: &Engine, w: &dyn Writer, plan: &Plan, event_type: &str, facts: Value) -> Result<()> {
+    w.append_audit(&AuditEntry {
+        event_type: event_type.to_owned(),
+        plan_id: Some(plan.plan_id),
+        project_name: plan.projects.first().map(ToString::to_string),
+        actor_name: Some(plan.actors.execution.to_string()),
+        user_identity: Some(engine.user.clone()),
+        details: facts,
+        created_at: clock::now(),
+    })?;
+    Ok(())
+}
+
+/// The event of a recorded decision.
+pub(crate) fn decision_created(plan: &Plan, decision: &Decision) -> NewEvent {
+    NewEvent::of_plan(
+        "decision.created",
+        plan,
+        json!({
+            "decision_id": decision.decision_id, "decision_type": decision.decision_type,
+            "parent_decision_id": decision.parent_decision_id, "confidence_score": decision.confidence,
+            "sequence_number": decision.sequence_number, "pending": decision.pending,
+        }),
+    )
+}
+
+/// Appends the event of a recorded decision.
+pub(crate) fn emit_decision(engine: &Engine, w: &dyn Writer, plan: &Plan, decision: &Decision) -> Result<()> {
+    let mut event = decision_created(plan, decision);
+    event.user_identity = Some(engine.user.clone());
+    w.append_event(&event, clock::now())?;
+    Ok(())
+}
+
+/// The active decision recorded under a key.
+pub(crate) fn by_key<'a>(decisions: &'a [Decision], key: &str) -> Option<&'a Decision> {
+    decisions.iter().find(|d| d.superseded_by.is_none() && d.key.as_deref() == Some(key))
+}
+
+/// A draft's stored evidence: blobs are written before the transaction that names them.
+pub(crate) struct Evidence {
+    /// Blob of the context document.
+    pub context_ref: String,
+    /// Blob of the actor's state.
+    pub state_ref: String,
+}
+
+/// Makes a decision of an actor's draft, or says which rule the draft breaks.
+pub(crate) fn decision_of(
+    w: &dyn Writer,
+    plan: &Plan,
+    draft: &DecisionDraft,
+    evidence: &Evidence,
+    known: &[Decision],
+) -> Result<Decision> {
+    let broken = |why: String| Error::validation(format!("the decision `{}` was not recorded: {why}", draft.key));
+    if plan.phase == Phase::Apply {
+        return Err(broken("decisions are not made in Apply".to_owned()));
+    }
+    let strategize = plan.phase == Phase::Strategize;
+    if !draft.decision_type.actor_may_record(strategize) {
+        let word = draft.decision_type.as_str();
+        return Err(broken(format!("an actor may not record a {word} in {}", plan.phase)));
+    }
+    let chosen = draft
+        .alternatives
+        .get(draft.chosen)
+        .ok_or_else(|| broken(format!("option {} is not among its {} options", draft.chosen, draft.alternatives.len())))?;
+    if let Some(confidence) = draft.confidence.filter(|c| !(0.0..=1.0).contains(c)) {
+        return Err(broken(format!("confidence {confidence} is not between 0 and 1")));
+    }
+    if draft.question.trim().is_empty() {
+        return Err(broken("it asks nothing".to_owned()));
+    }
+    let root = known
+        .iter()
+        .find(|d| d.parent_decision_id.is_none() && d.superseded_by.is_none())
+        .ok_or_else(|| broken("the plan has no root decision".to_owned()))?;
+    let find = |key: &String| {
+        by_key(known, key).map(|d| d.decision_id).ok_or_else(|| broken(format!("there is no active decision `{key}`")))
+    };
+    let parent = draft.parent.as_ref().map(find).transpose()?.unwrap_or(root.decision_id);
+    let mut depends_on = draft.depends_on.iter().map(find).collect::<Result<Vec<_>>>()?;
+    let enforced = known
+        .iter()
+        .filter(|d| d.superseded_by.is_none() && d.decision_type == DecisionType::InvariantEnforced)
+        .map(|d| d.decision_id);
+    depends_on.extend(enforced);
+    depends_on.sort_unstable();
+    depends_on.dedup();
+    let computed = gates::computed_confidence(&gates::Factors::default()).score;
+    let outcome =
+        gates::decision_gate(&plan.profile.profile, plan.phase, draft.confidence, computed, plan.commanded, false);
+    let undoing = draft.decision_type == DecisionType::ErrorRecovery;
+    let approval = match outcome {
+        GateOutcome::Pass(approval) => Some(approval),
+        // Taking back one's own work needs nobody's word.
+        GateOutcome::Ask { .. } if undoing => Some(Approval::Automatic),
+        GateOutcome::Ask { .. } => None,
+    };
+    Ok(Decision {
+        decision_id: DecisionId::from_ulid(clock::ulid()),
+        plan_id: plan.plan_id,
+        parent_decision_id: Some(parent),
+        sequence_number: w.next_sequence(plan.plan_id)?,
+        key: Some(draft.key.clone()),
+        decision_type: draft.decision_type,
+        question: draft.question.clone(),
+        chosen_option: chosen.option.clone(),
+        alternatives: draft.alternatives.clone(),
+        confidence: draft.confidence,
+        rationale: draft.rationale.clone(),
+        actor_reasoning: draft.reasoning.clone(),
+        context: ContextSnapshot {
+            hot_context_hash: evidence.context_ref.clone(),
+            hot_context_ref: evidence.context_ref.clone(),
+            relevant_resources: draft.resources.clone(),
+            actor_state_ref: evidence.state_ref.clone(),
+        },
+        depends_on,
+        pending: approval.is_none(),
+        approval,
+        artifacts: Vec::new(),
+        downstream_plans: Vec::new(),
+        corrects_decision_id: None,
+        correction_reason: None,
+        superseded_by: None,
+        created_at: clock::now(),
+    })
+}
+
+/// The pause for the first of the decisions that wait.
+pub(crate) fn awaiting_decision(plan: &Plan, decision: &Decision) -> Awaiting {
+    let gate = decision.decision_type.gate();
+    Awaiting {
+        kind: AwaitingKind::Decision,
+        decision_id: Some(decision.decision_id),
+        question: decision.question.clone(),
+        options: decision.alternatives.iter().map(|a| a.option.clone()).collect(),
+        flag: gate.map(|gate| gate.flag().to_owned()),
+        threshold: gate.map(|gate| plan.profile.profile.thresholds.of(gate)),
+        confidence: decision.confidence,
+        since: clock::now(),
+    }
+}
+
+/// What a person said.
+pub(crate) struct Answer<'a> {
+    /// The pending decision it answers.
+    pub target: Option<&'a Decision>,
+    /// The option meant, or the words themselves.
+    pub chosen: String,
+    /// The words.
+    pub guidance: &'a str,
+    /// Blob of the words.
+    pub context_ref: &'a str,
+    /// Blob of the empty actor state.
+    pub state_ref: &'a str,
+}
+
+/// The decision that holds what a person said.
+pub(crate) fn intervention(w: &dyn Writer, plan: &Plan, answer: Answer<'_>) -> Result<Decision> {
+    let known = w.decisions(plan.plan_id)?;
+    let root = known
+        .iter()
+        .find(|d| d.parent_decision_id.is_none())
+        .ok_or_else(|| Error::internal(format!("plan {} has no root decision", plan.plan_id)))?;
+    let target = answer.target;
+    let asked = plan.awaiting.as_ref().map(|a| a.question.clone());
+    Ok(Decision {
+        decision_id: DecisionId::from_ulid(clock::ulid()),
+        plan_id: plan.plan_id,
+        parent_decision_id: Some(target.map_or(root.decision_id, |t| t.decision_id)),
+        sequence_number: w.next_sequence(plan.plan_id)?,
+        key: target.and_then(|t| t.key.clone()),
+        decision_type: DecisionType::UserIntervention,
+        question: target
+            .map(|t| t.question.clone())
+            .or(asked)
+            .unwrap_or_else(|| "What should the next step know?".to_owned()),
+        chosen_option: answer.chosen,
+        alternatives: target.map_or_else(
+            || vec![Alternative { option: answer.guidance.to_owned(), description: None }],
+            |t| t.alternatives.clone(),
+        ),
+        confidence: None,
+        rationale: match target {
+            Some(t) => format!("Answered by a person; `{}` was proposed", t.chosen_option),
+            None => "Said by a person".to_owned(),
+        },
+        actor_reasoning: None,
+        context: ContextSnapshot {
+            hot_context_hash: answer.context_ref.to_owned(),
+            hot_context_ref: answer.context_ref.to_owned(),
+            relevant_resources: target.map_or_else(Vec::new, |t| t.context.relevant_resources.clone()),
+            actor_state_ref: answer.state_ref.to_owned(),
+        },
+        depends_on: Vec::new(),
+        pending: false,
+        approval: Some(Approval::ByPerson),
+        artifacts: Vec::new(),
+        downstream_plans: Vec::new(),
+        corrects_decision_id: None,
+        correction_reason: None,
+        superseded_by: None,
+        created_at: clock::now(),
+    })
+}

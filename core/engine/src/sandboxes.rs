@@ -1,0 +1,222 @@
+//! The sandboxes of a plan: where they are, how they are made and re-opened, and what they hold.
+
+use std::path::{Path, PathBuf};
+
+use agents_domain::changes::FileDiff;
+use agents_domain::ids::{PlanId, ResourceId};
+use agents_domain::plan::{Plan, SandboxRef};
+use agents_domain::ports::actor::FileEntry;
+use agents_domain::resource::{resource_type, Resource, SandboxStrategy};
+use agents_domain::text::FileEdit;
+use agents_domain::{Error, ErrorKind, Result};
+use agents_sandbox::{AppliedEdit, CommitId, Repository, SandboxError, Worktree};
+
+use crate::Engine;
+
+/// Folders of installed dependencies that repositories ignore and that servers and test runners need to see.
+const DEPENDENCY_FOLDERS: &[&str] = &["node_modules", ".venv", "venv", "env", "vendor", ".tox", "__pypackages__"];
+
+/// An open sandbox with what the engine knows of it.
+#[derive(Debug)]
+pub(crate) struct OpenSandbox {
+    pub resource_id: ResourceId,
+    pub name: String,
+    pub root: PathBuf,
+    pub read_only: bool,
+    pub untouchable: Vec<(String, String)>,
+    worktree: Worktree,
+}
+
+impl OpenSandbox {
+    pub fn files(&self) -> Result<Vec<FileEntry>> {
+        let files = self.worktree.list_files().map_err(sandbox_error)?;
+        Ok(files.into_iter().map(|f| FileEntry { path: f.path, size: f.size }).collect())
+    }
+
+    pub fn read(&self, path: &str) -> Result<Vec<u8>> {
+        self.worktree.read(path).map_err(sandbox_error)
+    }
+
+    pub fn apply_edits(&self, edits: &[FileEdit]) -> Result<Vec<AppliedEdit>> {
+        self.worktree.apply_edits(edits).map_err(sandbox_error)
+    }
+
+    /// Commits the present state of the named files; returns the commit.
+    pub fn checkpoint(&self, label: &str, paths: &[String]) -> Result<String> {
+        Ok(self.worktree.checkpoint(label, paths).map_err(sandbox_error)?.to_string())
+    }
+
+    pub fn restore(&self, commit: &str) -> Result<()> {
+        self.worktree.restore(&commit_id(commit)?).map_err(sandbox_error)
+    }
+}
+
+/// Sandboxes as they were opened.
+pub(crate) struct Opened {
+    pub sandboxes: Vec<OpenSandbox>,
+    /// Those made just now, to be recorded.
+    pub fresh: Vec<SandboxRef>,
+    /// Edits found that no commit of ours had: the resource and the commit that keeps them.
+    pub kept: Vec<(ResourceId, String, Vec<String>)>,
+}
+
+/// Opens every sandbox of a plan at its last recorded state, making those that are missing.
+///
+/// `in_flight` names the files of a write that may have been cut off; other edits found are a person's and are kept in
+/// a commit before the sandbox is brought back.
+pub(crate) fn open_all(engine: &Engine, plan: &Plan, in_flight: &[String]) -> Result<Opened> {
+    let mut opened = Opened { sandboxes: Vec::new(), fresh: Vec::new(), kept: Vec::new() };
+    for linked in &plan.resources {
+        let resource = engine.view(|r| r.resource(linked.resource_id))?.ok_or_else(|| {
+            Error::not_found(format!("resource {} of plan {} is gone", linked.resource_id, plan.plan_id))
+        })?;
+        let repository = check_usable(&resource)?;
+        let known = plan.sandboxes.iter().find(|s| s.resource_id == linked.resource_id);
+        let worktree = match known {
+            Some(known) => {
+                let worktree = Worktree::open(&repository, Path::new(&known.path)).map_err(sandbox_error)?;
+                let found = worktree.recover().map_err(sandbox_error)?;
+                let foreign: Vec<String> = found.dirty.into_iter().filter(|p| !in_flight.contains(p)).collect();
+                if !foreign.is_empty() {
+                    let commit = worktree
+                        .checkpoint("Edits found in the sandbox", &foreign)
+                        .map_err(sandbox_error)?;
+                    opened.kept.push((linked.resource_id, commit.to_string(), foreign));
+                }
+                worktree.restore(&commit_id(&known.commit)?).map_err(sandbox_error)?;
+                worktree
+            }
+            None => {
+                let dir = directory(engine, plan.plan_id, linked.resource_id);
+                if let Some(parent) = dir.parent() {
+                    std::fs::create_dir_all(parent).map_err(|e| {
+                        Error::new(ErrorKind::Io, format!("{}: {e}", parent.display()))
+                    })?;
+                }
+                let snapshot = agents_sandbox::snapshot(&repository, plan.plan_id).map_err(sandbox_error)?;
+                let worktree =
+                    Worktree::create(&repository, &snapshot, &dir, DEPENDENCY_FOLDERS).map_err(sandbox_error)?;
+                opened.fresh.push(SandboxRef {
+                    resource_id: linked.resource_id,
+                    original: repository.path().display().to_string(),
+                    path: worktree.path().display().to_string(),
+                    base_commit: worktree.base().to_string(),
+                    head_commit: snapshot.head.to_string(),
+                    branch: snapshot.branch.clone(),
+                    commit: worktree.base().to_string(),
+                    untouchable: untouchable(&worktree),
+                });
+                worktree
+            }
+        };
+        opened.sandboxes.push(OpenSandbox {
+            resource_id: linked.resource_id,
+            name: display_name(&resource),
+            root: worktree.path().to_owned(),
+            read_only: linked.read_only || plan.read_only,
+            untouchable: untouchable(&worktree),
+            worktree,
+        });
+    }
+    Ok(opened)
+}
+
+fn untouchable(worktree: &Worktree) -> Vec<(String, String)> {
+    worktree.untouchable().iter().map(|u| (u.path.clone(), u.reason.to_string())).collect()
+}
+
+/// Where the sandbox of a resource is, or will be.
+fn directory(engine: &Engine, plan: PlanId, resource: ResourceId) -> PathBuf {
+    engine.data_dir.join("sandboxes").join(plan.to_string()).join(resource.to_string())
+}
+
+/// The plan, resource and relative path of a file inside a sandbox of ours.
+pub(crate) fn place_of(engine: &Engine, path: &Path) -> Option<(PlanId, ResourceId, String)> {
+    let base = engine.data_dir.join("sandboxes");
+    let real = base.canonicalize().unwrap_or_else(|_| base.clone());
+    let rest = path.strip_prefix(&base).or_else(|_| path.strip_prefix(&real)).ok()?;
+    let mut parts = rest.components();
+    let mut id = || parts.next().and_then(|p| p.as_os_str().to_str().map(str::to_owned));
+    let plan = id()?.parse().ok()?;
+    let resource = id()?.parse().ok()?;
+    Some((plan, resource, slashes(parts.as_path())))
+}
+
+/// A relative path with `/`.
+pub(crate) fn slashes(path: &Path) -> String {
+    path.components().map(|c| c.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+/// The name of a plan's branch, for people; it lives under `refs/cleveragents/`, away from the user's branches.
+pub(crate) fn branch_name(plan: PlanId) -> String {
+    format!("cleveragents/plan-{plan}")
+}
+
+/// The name of a resource, for people.
+pub(crate) fn display_name(resource: &Resource) -> String {
+    resource.name.as_ref().map_or_else(|| resource.resource_id.to_string(), ToString::to_string)
+}
+
+/// Opens the repository of a resource a plan is to work on, or says why it cannot.
+pub(crate) fn check_usable(resource: &Resource) -> Result<Repository> {
+    let name = display_name(resource);
+    let strategy = resource_type(&resource.resource_type).map(|t| t.strategy);
+    if strategy != Some(SandboxStrategy::GitWorktree) {
+        return Err(Error::validation(format!(
+            "resource `{name}` is of type {}, which has no sandbox: plans work on git-checkout resources",
+            resource.resource_type
+        )));
+    }
+    let location = resource
+        .location
+        .as_deref()
+        .ok_or_else(|| Error::internal(format!("resource `{name}` has no location")))?;
+    Repository::open(Path::new(location)).map_err(|e| sandbox_error(e).detail(format!("resource {name}")))
+}
+
+/// What each sandbox changes: live while it is there, else as stored when Execute was complete.
+pub(crate) fn diff(engine: &Engine, plan: &Plan) -> Result<Vec<(ResourceId, FileDiff)>> {
+    let live = !plan.sandboxes.is_empty() && plan.sandboxes.iter().all(|s| Path::new(&s.path).is_dir());
+    if !live {
+        let Some(hash) = &plan.diff_ref else { return Ok(Vec::new()) };
+        let bytes = engine.store.blob(hash)?.ok_or_else(|| {
+            Error::new(ErrorKind::Database, format!("the stored diff of plan {} is gone", plan.plan_id))
+        })?;
+        return serde_json::from_slice(&bytes)
+            .map_err(|e| Error::new(ErrorKind::Database, format!("the stored diff cannot be read: {e}")));
+    }
+    let mut all = Vec::new();
+    for sandbox in &plan.sandboxes {
+        let repository = Repository::open(Path::new(&sandbox.original)).map_err(sandbox_error)?;
+        let files = agents_sandbox::diff(&repository, &commit_id(&sandbox.base_commit)?, &commit_id(&sandbox.commit)?)
+            .map_err(sandbox_error)?;
+        all.extend(files.into_iter().map(|file| (sandbox.resource_id, file)));
+    }
+    Ok(all)
+}
+
+/// Stores the diff of a finished Execute; returns its blob.
+pub(crate) fn store_diff(engine: &Engine, plan: &Plan) -> Result<String> {
+    let bytes = serde_json::to_vec(&diff(engine, plan)?).map_err(|e| Error::internal(e.to_string()))?;
+    Ok(engine.store.put_blob(&bytes)?)
+}
+
+pub(crate) fn commit_id(text: &str) -> Result<CommitId> {
+    text.parse().map_err(|e| Error::internal(format!("recorded commit `{text}`: {e}")))
+}
+
+/// A sandbox failure as the facade reports it.
+pub(crate) fn sandbox_error(error: SandboxError) -> Error {
+    let kind = match &error {
+        SandboxError::NotFound { .. } | SandboxError::NotARepository { .. } | SandboxError::NoSandbox { .. } => {
+            ErrorKind::NotFound
+        }
+        SandboxError::Exists { .. } => ErrorKind::AlreadyExists,
+        SandboxError::Locked { .. } | SandboxError::Unmerged { .. } | SandboxError::Dirty { .. } => {
+            ErrorKind::InvalidState
+        }
+        SandboxError::Io { .. } => ErrorKind::Io,
+        _ => ErrorKind::ValidationFailed,
+    };
+    Error::new(kind, error.to_string())
+}

@@ -1,0 +1,78 @@
+//! What an actor may look at during a step.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use agents_domain::ids::{PlanId, ResourceId};
+use agents_domain::plan::State;
+use agents_domain::ports::actor::{ActorFailure, ActorHost, ActorWorkspace, FileEntry, Progress};
+use agents_domain::ports::store::{StoreExt, Watch};
+
+use crate::sandboxes::OpenSandbox;
+use crate::Engine;
+
+/// The least time between two recorded lines of progress.
+const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+
+pub(super) struct Host<'a> {
+    pub engine: &'a Engine,
+    pub plan: PlanId,
+    pub sandboxes: &'a [OpenSandbox],
+    pub workspaces: Vec<ActorWorkspace>,
+    pub watch: Mutex<Option<Box<dyn Watch>>>,
+    pub stopped: std::sync::atomic::AtomicBool,
+    pub told: Mutex<Option<Instant>>,
+    pub tell: Arc<dyn Fn(Progress) + Send + Sync + 'a>,
+}
+
+impl Host<'_> {
+    fn sandbox(&self, resource: ResourceId) -> Result<&OpenSandbox, ActorFailure> {
+        self.sandboxes
+            .iter()
+            .find(|s| s.resource_id == resource)
+            .ok_or_else(|| failure(format!("resource {resource} is not part of the plan")))
+    }
+}
+
+fn failure(message: String) -> ActorFailure {
+    ActorFailure { message, category: "io".to_owned(), transient: false, hints: Vec::new() }
+}
+
+impl ActorHost for Host<'_> {
+    fn workspaces(&self) -> &[ActorWorkspace] {
+        &self.workspaces
+    }
+
+    fn files(&self, resource: ResourceId) -> Result<Vec<FileEntry>, ActorFailure> {
+        self.sandbox(resource)?.files().map_err(|e| failure(e.message))
+    }
+
+    fn read(&self, resource: ResourceId, path: &str) -> Result<Vec<u8>, ActorFailure> {
+        self.sandbox(resource)?.read(path).map_err(|e| failure(e.message))
+    }
+
+    fn progress(&self, progress: Progress) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|at| at.elapsed() >= PROGRESS_EVERY) {
+            *told = Some(Instant::now());
+            drop(told);
+            (self.tell)(progress);
+        }
+    }
+
+    fn stopping(&self) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        if self.stopped.load(Relaxed) {
+            return true;
+        }
+        let changed = match self.watch.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            Some(watch) => watch.changed().unwrap_or(true),
+            None => true,
+        };
+        if changed {
+            let state = self.engine.store.view(|r| r.plan(self.plan)).ok().flatten().map(|p| p.state);
+            self.stopped.store(state != Some(State::Processing), Relaxed);
+        }
+        self.stopped.load(Relaxed)
+    }
+}

@@ -1,0 +1,219 @@
+//! The worker of a plan: takes its lease, carries its phases on from the last commit, and stops when a person is asked
+//! or nothing is left to do.
+
+mod apply;
+mod host;
+mod requests;
+mod steps;
+
+pub(crate) use apply::preflight as apply_preflight;
+
+use agents_domain::ids::PlanId;
+use agents_domain::plan::machine::{Effect, Event};
+use agents_domain::plan::{Phase, Plan, PlanFailure, State};
+use agents_domain::ports::store::{Lease, Writer};
+use agents_domain::{Error, Result};
+use agents_sandbox::fault;
+use serde_json::json;
+
+use crate::records::{self, advance, emit};
+use crate::Engine;
+
+/// How a worker ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Another live worker has the plan.
+    Held,
+    /// The plan waits for a person, for a slot, or is done.
+    Paused,
+}
+
+/// Works on a plan until it pauses or ends.
+///
+/// Errors are those that could not be recorded in the plan itself, such as a full disk.
+pub async fn run(engine: &Engine, id: PlanId) -> Result<Ended> {
+    let Some(lease) = engine.store.try_lease(id)? else { return Ok(Ended::Held) };
+    let worker = Worker { engine, id, lease };
+    let worked = worker.work().await;
+    drop(worker);
+    // A slot may have become free for another plan, and a command may have come in while this worker was leaving.
+    engine.ensure_workers()?;
+    worked.map(|()| Ended::Paused)
+}
+
+struct Worker<'e> {
+    engine: &'e Engine,
+    id: PlanId,
+    lease: Box<dyn Lease>,
+}
+
+/// Why a phase stopped before its end.
+#[derive(Debug)]
+enum Stop {
+    /// The plan was cancelled or moved on by a person.
+    Moved,
+    /// Something failed that belongs into the plan's record.
+    Failed(PlanFailure),
+    /// Something failed that could not be recorded.
+    Broken(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl From<agents_domain::ports::store::StoreError> for Stop {
+    fn from(error: agents_domain::ports::store::StoreError) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+impl Worker<'_> {
+    async fn work(&self) -> Result<()> {
+        self.take_over()?;
+        loop {
+            let plan = self.plan()?;
+            if plan.awaiting.is_some() {
+                return Ok(());
+            }
+            let done = match (plan.phase, plan.state) {
+                (_, State::Queued) => {
+                    if !self.take()? {
+                        return Ok(());
+                    }
+                    Ok(())
+                }
+                (Phase::Strategize | Phase::Execute, State::Processing) => self.run_phase(&plan).await,
+                (Phase::Apply, State::Processing) => self.run_apply(&plan),
+                _ => return Ok(()),
+            };
+            match done {
+                Ok(()) | Err(Stop::Moved) => {}
+                Err(Stop::Failed(failure)) => self.fail(failure)?,
+                Err(Stop::Broken(error)) => self.fail(broken(&plan, error))?,
+            }
+        }
+    }
+
+    fn plan(&self) -> Result<Plan> {
+        self.engine.view(|r| r.plan(self.id))?.ok_or_else(|| crate::lookup::missing_plan(self.id))
+    }
+
+    /// Writes the new lease epoch, and says so when an earlier worker died over the plan.
+    fn take_over(&self) -> Result<()> {
+        let taken = self.write(|w, plan| {
+            // An epoch that is still there was never given back: its worker died.
+            let died = plan.epoch != 0;
+            plan.epoch = self.lease.epoch();
+            if died && plan.state == State::Processing && plan.awaiting.is_none() {
+                plan.resumed_from = w.checkpoints(self.id)?.last().map(|c| c.checkpoint_id);
+                self.advance(w, plan, &Event::WorkerLost)?;
+            } else {
+                records::touch(w, plan)?;
+            }
+            Ok(())
+        });
+        unless_moved(taken, ())
+    }
+
+    /// Takes a queued phase; `false` when all slots are taken.
+    fn take(&self) -> Result<bool> {
+        let slots = records::slots(self.engine);
+        let outcome = self.write(|w, plan| {
+            if plan.parent_plan_id.is_none() && i64::from(w.processing_count()?) >= slots {
+                return Ok(false);
+            }
+            self.advance(w, plan, &Event::WorkerTook)?;
+            Ok(true)
+        });
+        // When somebody moved the plan, the loop looks again.
+        unless_moved(outcome, true)
+    }
+
+    /// One transaction on the plan as it is now; refused when the lease is lost or the plan is not ours to move.
+    fn write<T>(
+        &self,
+        mut f: impl FnMut(&dyn Writer, &mut Plan) -> std::result::Result<T, Stop>,
+    ) -> std::result::Result<T, Stop> {
+        let mut stop = None;
+        let done = self.engine.write(|w| {
+            w.check_lease(self.id, self.lease.epoch())?;
+            let mut plan = w.plan(self.id)?.ok_or_else(|| crate::lookup::missing_plan(self.id))?;
+            if plan.state == State::Cancelled {
+                stop = Some(Stop::Moved);
+                return Err(Error::internal("cancelled"));
+            }
+            f(w, &mut plan).map_err(|why| {
+                stop = Some(why);
+                Error::internal("rolled back")
+            })
+        });
+        done.map_err(|error| stop.take().unwrap_or(Stop::Broken(error)))
+    }
+
+    /// Moves the plan within the caller's transaction.
+    fn advance(&self, w: &dyn Writer, plan: &mut Plan, event: &Event) -> Result<Vec<Effect>> {
+        advance(self.engine, w, plan, event)
+    }
+
+    /// Records a failure in the plan; the machine says whether the step is tried again.
+    fn fail(&self, failure: PlanFailure) -> Result<()> {
+        let outcome = self.write(|w, plan| {
+            if plan.phase == Phase::Apply {
+                self.advance(w, plan, &Event::ApplyFailed(failure.clone()))?;
+                return Ok(());
+            }
+            let run = w.actor_run(self.id, plan.phase)?;
+            let mut context = records::context_of(plan);
+            context.step_retries_left = context.step_retries_left.saturating_sub(run.as_ref().map_or(0, |r| r.retries));
+            let effects =
+                records::advance_in(self.engine, w, plan, &Event::StepFailed(failure.clone()), &context)?;
+            if let Some(mut run) = run.filter(|_| effects.contains(&Effect::RestoreCheckpoint)) {
+                run.retries += 1;
+                w.put_actor_run(&run)?;
+            }
+            Ok(())
+        });
+        unless_moved(outcome, ())
+    }
+
+    /// Tells followers what is being done; losing one is no harm.
+    fn progress(&self, plan: &Plan, label: &str, done: Option<u32>, total: Option<u32>) {
+        let facts = json!({ "phase": plan.phase, "label": label, "done": done, "total": total });
+        let told = self.engine.write(|w| emit(self.engine, w, plan, "plan.progress", facts.clone()));
+        if let Err(error) = told {
+            tracing::warn!(plan = %self.id, %error, "progress was not recorded");
+        }
+    }
+}
+
+/// The outcome of a transaction, where a plan that somebody moved is no error.
+fn unless_moved<T>(outcome: std::result::Result<T, Stop>, moved: T) -> Result<T> {
+    match outcome {
+        Ok(value) => Ok(value),
+        Err(Stop::Moved) => Ok(moved),
+        Err(Stop::Broken(error)) => Err(error),
+        Err(Stop::Failed(failure)) => Err(Error::internal(failure.message)),
+    }
+}
+
+/// A failure that is not about the plan's own work, as the plan records it.
+fn broken(plan: &Plan, error: Error) -> PlanFailure {
+    PlanFailure {
+        message: error.message,
+        category: error.kind.code().to_ascii_lowercase(),
+        phase: plan.phase,
+        tool: None,
+        step: None,
+        recoverable: true,
+        retries: 0,
+        hints: error.suggestions,
+    }
+}
+
+/// The names of the places where a fault can be injected, sandbox and engine together.
+pub fn fault_points() -> Vec<&'static str> {
+    fault::POINTS.iter().chain(steps::POINTS).copied().collect()
+}

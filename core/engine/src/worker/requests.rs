@@ -1,0 +1,283 @@
+//! Carrying out what a step asked for, one request at a time, each with one commit.
+
+use agents_domain::changes::{Change, ChangeKind};
+use agents_domain::checkpoint::{Checkpoint, CheckpointKind};
+use agents_domain::decision::Decision;
+use agents_domain::ids::{ChangeId, CheckpointId, ResourceId};
+use agents_domain::plan::Plan;
+use agents_domain::ports::actor::{DecisionDraft, Observation, Request};
+use agents_domain::ports::store::ActorRun;
+use agents_domain::provenance::hunks;
+use agents_sandbox::fault;
+use serde_json::json;
+
+use super::{Stop, Worker};
+use crate::records::{self, by_key, emit, Evidence};
+use crate::clock;
+use crate::sandboxes::OpenSandbox;
+use crate::tools::{self, Written};
+
+impl Worker<'_> {
+    /// Carries the next request out and commits it; `false` when a person must answer first.
+    pub(super) fn carry_out(&self, run: &mut ActorRun, sandboxes: &[OpenSandbox]) -> Result<bool, Stop> {
+        let Some(request) = run.requests.get(run.done).cloned() else { return Ok(true) };
+        let decisions = self.engine.view(|r| r.decisions(self.id))?;
+        if let Request::RecordDecision(draft) = &request {
+            self.record(run, draft, &decisions)?;
+            return Ok(true);
+        }
+        if decisions.iter().any(|d| d.pending && d.superseded_by.is_none()) {
+            return Ok(false);
+        }
+        let decision = match decision_behind(&request, run, &decisions) {
+            Ok(decision) => decision,
+            Err(why) => {
+                self.refuse(run, why)?;
+                return Ok(true);
+            }
+        };
+        match request {
+            Request::RecordDecision(_) => {}
+            Request::Tool { call_id, tool, args, .. } => {
+                let plan = self.plan()?;
+                match tools::run(&plan, &tool, args, sandboxes) {
+                    Ok(written) => self.record_writes(run, &call_id, &tool, &decision, &written, sandboxes)?,
+                    Err(why) => self.refuse(run, format!("{tool}: {why}"))?,
+                }
+            }
+            Request::Checkpoint { decision: key, label } => self.checkpoint(run, &key, &label, &decision)?,
+            Request::Undo { decision: key } => self.undo(run, &key, &decision, sandboxes)?,
+        }
+        Ok(true)
+    }
+
+    fn record(&self, run: &mut ActorRun, draft: &DecisionDraft, known: &[Decision]) -> Result<(), Stop> {
+        if by_key(known, &draft.key).is_some() {
+            return self.commit_request(run, None);
+        }
+        let store = &self.engine.store;
+        let bytes = |value: &serde_json::Value| serde_json::to_vec(value).map_err(|e| agents_domain::Error::internal(e.to_string()));
+        let evidence = Evidence {
+            context_ref: store.put_blob(&bytes(&draft.context)?)?,
+            state_ref: store.put_blob(&bytes(&run.state)?)?,
+        };
+        let mut next = run.clone();
+        next.done += 1;
+        let recorded = self.write(|w, plan| {
+            let known = w.decisions(self.id)?;
+            let decision = match records::decision_of(w, plan, draft, &evidence, &known) {
+                Ok(decision) => decision,
+                Err(error) => return Ok(Err(error.message)),
+            };
+            w.insert_decision(&decision)?;
+            records::emit_decision(self.engine, w, plan, &decision)?;
+            w.put_actor_run(&next)?;
+            Ok(Ok(()))
+        })?;
+        fault::point("worker.decision-recorded");
+        match recorded {
+            Ok(()) => {
+                *run = next;
+                Ok(())
+            }
+            Err(why) => self.refuse(run, why),
+        }
+    }
+
+    /// Commits what a tool wrote: sandbox commit first, then change records and the new state together.
+    fn record_writes(
+        &self,
+        run: &mut ActorRun,
+        call_id: &str,
+        tool: &str,
+        decision: &Decision,
+        written: &Written,
+        sandboxes: &[OpenSandbox],
+    ) -> Result<(), Stop> {
+        fault::point("worker.edits-written");
+        let sandbox = sandbox_of(sandboxes, written.resource_id)?;
+        let mut blobs = Vec::with_capacity(written.edits.len());
+        for edit in &written.edits {
+            blobs.push(edit.after.as_deref().map(|bytes| self.engine.store.put_blob(bytes)).transpose()?);
+        }
+        let commit = sandbox.checkpoint(&decision.question, &written.paths())?;
+        fault::point("worker.edits-committed");
+        let mut next = run.clone();
+        next.done += 1;
+        next.observations.push(Observation::Tool { call_id: call_id.to_owned(), result: written.result() });
+        let key = decision.key.clone().unwrap_or_default();
+        self.write(|w, plan| {
+            let start = commit_of(plan, written.resource_id);
+            let mut next = next.clone();
+            let starts = next.group_starts.entry(key.clone()).or_default();
+            if !starts.iter().any(|(resource, _)| *resource == written.resource_id) {
+                starts.push((written.resource_id, start));
+            }
+            for (edit, blob) in written.edits.iter().zip(&blobs) {
+                w.insert_change(&Change {
+                    change_id: ChangeId::from_ulid(clock::ulid()),
+                    plan_id: self.id,
+                    decision_id: decision.decision_id,
+                    resource_id: written.resource_id,
+                    path: edit.path.clone(),
+                    old_path: edit.old_path.clone(),
+                    kind: edit.kind,
+                    before_hash: edit.before.as_deref().map(agents_domain::changes::content_hash),
+                    after_hash: blob.clone(),
+                    hunks: text_hunks(edit.before.as_deref(), edit.after.as_deref()),
+                    tool: tool.to_owned(),
+                    created_at: clock::now(),
+                })?;
+                let kind = match edit.kind {
+                    ChangeKind::Added => "created",
+                    ChangeKind::Modified => "modified",
+                    ChangeKind::Deleted => "deleted",
+                    ChangeKind::Renamed => "renamed",
+                };
+                let facts = json!({
+                    "resource_id": written.resource_id, "modification_type": kind, "sandbox_path": edit.path,
+                    "tool_name": tool, "decision_id": decision.decision_id,
+                });
+                emit(self.engine, w, plan, "resource.modified", facts)?;
+            }
+            w.add_impact(decision.decision_id, &written.paths(), &[])?;
+            set_commit(plan, written.resource_id, &commit);
+            plan.tool_calls += 1;
+            records::touch(w, plan)?;
+            emit(self.engine, w, plan, "tool.completed", json!({ "tool_name": tool, "checkpoint_created": true }))?;
+            w.put_actor_run(&next)?;
+            Ok(())
+        })?;
+        fault::point("worker.change-recorded");
+        *run = self.engine.view(|r| r.actor_run(self.id, run.phase))?.unwrap_or(next);
+        Ok(())
+    }
+
+    fn checkpoint(&self, run: &mut ActorRun, key: &str, label: &str, decision: &Decision) -> Result<(), Stop> {
+        let mut next = run.clone();
+        next.done += 1;
+        next.observations.push(Observation::Checkpointed { decision: key.to_owned() });
+        self.write(|w, plan| {
+            for sandbox in &plan.sandboxes {
+                let checkpoint = Checkpoint {
+                    checkpoint_id: CheckpointId::from_ulid(clock::ulid()),
+                    plan_id: self.id,
+                    decision_id: Some(decision.decision_id),
+                    resource_id: sandbox.resource_id,
+                    kind: CheckpointKind::Decision,
+                    label: label.to_owned(),
+                    commit: sandbox.commit.clone(),
+                    created_at: clock::now(),
+                };
+                w.insert_checkpoint(&checkpoint)?;
+                let facts = json!({
+                    "checkpoint_id": checkpoint.checkpoint_id, "checkpoint_type": checkpoint.kind,
+                    "resource_id": checkpoint.resource_id, "trigger": "after_tool_execute",
+                });
+                emit(self.engine, w, plan, "checkpoint.created", facts)?;
+            }
+            w.put_actor_run(&next)?;
+            Ok(())
+        })?;
+        fault::point("worker.checkpoint-recorded");
+        *run = next;
+        Ok(())
+    }
+
+    /// Takes back every write under a decision, when none has come after it.
+    fn undo(&self, run: &mut ActorRun, key: &str, decision: &Decision, sandboxes: &[OpenSandbox]) -> Result<(), Stop> {
+        let Some(starts) = run.group_starts.get(key).cloned() else {
+            return self.refuse(run, format!("nothing was written under `{key}`"));
+        };
+        let changes = self.engine.view(|r| r.changes(self.id))?;
+        let first = changes.iter().position(|c| c.decision_id == decision.decision_id);
+        let later = first.and_then(|at| changes[at..].iter().find(|c| c.decision_id != decision.decision_id));
+        if let Some(later) = later {
+            return self.refuse(run, format!("decision {} has written since", later.decision_id));
+        }
+        for (resource, commit) in &starts {
+            sandbox_of(sandboxes, *resource)?.restore(commit)?;
+        }
+        fault::point("worker.undo-restored");
+        let mut next = run.clone();
+        next.done += 1;
+        next.group_starts.remove(key);
+        next.observations.push(Observation::Undone { decision: key.to_owned() });
+        self.write(|w, plan| {
+            w.undo_changes(self.id, decision.decision_id)?;
+            for (resource, commit) in &starts {
+                set_commit(plan, *resource, commit);
+                let facts = json!({ "resource_id": resource, "strategy": "git_worktree", "reason": decision.question });
+                emit(self.engine, w, plan, "sandbox.rolled_back", facts)?;
+            }
+            records::touch(w, plan)?;
+            w.put_actor_run(&next)?;
+            Ok(())
+        })?;
+        *run = next;
+        Ok(())
+    }
+
+    /// Commits that a request failed; the step's other requests are not run.
+    fn refuse(&self, run: &mut ActorRun, message: String) -> Result<(), Stop> {
+        let observation = Observation::Failed { request: run.done, message };
+        run.requests.truncate(run.done + 1);
+        self.commit_request(run, Some(observation))
+    }
+
+    fn commit_request(&self, run: &mut ActorRun, observation: Option<Observation>) -> Result<(), Stop> {
+        let mut next = run.clone();
+        next.done += 1;
+        next.observations.extend(observation);
+        self.write(|w, _| Ok(w.put_actor_run(&next)?))?;
+        *run = next;
+        Ok(())
+    }
+}
+
+/// The active decision a request is carried out under, when it still says what the step proposed.
+fn decision_behind(request: &Request, run: &ActorRun, decisions: &[Decision]) -> Result<Decision, String> {
+    let key = match request {
+        Request::Tool { decision: Some(key), .. } => key,
+        Request::Tool { tool, .. } => return Err(format!("{tool} writes, and no decision is behind it")),
+        Request::Checkpoint { decision, .. } | Request::Undo { decision } => decision,
+        Request::RecordDecision(draft) => &draft.key,
+    };
+    let standing = by_key(decisions, key).ok_or_else(|| format!("there is no active decision `{key}`"))?;
+    let proposed = run.requests.iter().find_map(|r| match r {
+        Request::RecordDecision(draft) if draft.key == *key => draft.alternatives.get(draft.chosen),
+        _ => None,
+    });
+    match proposed {
+        Some(proposed) if proposed.option != standing.chosen_option => {
+            Err(format!("decision `{key}` was answered otherwise: {}", standing.chosen_option))
+        }
+        _ => Ok(standing.clone()),
+    }
+}
+
+fn sandbox_of(sandboxes: &[OpenSandbox], resource: ResourceId) -> Result<&OpenSandbox, Stop> {
+    sandboxes
+        .iter()
+        .find(|s| s.resource_id == resource)
+        .ok_or_else(|| Stop::Broken(agents_domain::Error::internal(format!("no sandbox of resource {resource} is open"))))
+}
+
+fn commit_of(plan: &Plan, resource: ResourceId) -> String {
+    plan.sandboxes.iter().find(|s| s.resource_id == resource).map(|s| s.commit.clone()).unwrap_or_default()
+}
+
+fn set_commit(plan: &mut Plan, resource: ResourceId, commit: &str) {
+    if let Some(sandbox) = plan.sandboxes.iter_mut().find(|s| s.resource_id == resource) {
+        commit.clone_into(&mut sandbox.commit);
+    }
+}
+
+/// Line hunks between two contents; none unless both sides that exist are text.
+fn text_hunks(before: Option<&[u8]>, after: Option<&[u8]>) -> Vec<agents_domain::changes::Hunk> {
+    let text = |bytes: Option<&[u8]>| std::str::from_utf8(bytes.unwrap_or_default()).ok().map(str::to_owned);
+    match (text(before), text(after)) {
+        (Some(before), Some(after)) => hunks(&before, &after),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,392 @@
+//! A phase as a sequence of actor steps, each committed before its requests are carried out.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agents_domain::checkpoint::{Checkpoint, CheckpointKind};
+use agents_domain::decision::Decision;
+use agents_domain::ids::CheckpointId;
+use agents_domain::plan::machine::{Context, Effect, Event};
+use agents_domain::plan::{Awaiting, Phase, Plan, PlanFailure, State};
+use agents_domain::ports::actor::{
+    ActorFailure, ActorWorkspace, KnownDecision, Observation, Request, StepInput, StepOutcome, StepOutput,
+};
+use agents_domain::ports::language_servers::WorkspaceSpec;
+use agents_domain::ports::store::ActorRun;
+use agents_domain::Error;
+use agents_sandbox::fault;
+use futures::FutureExt;
+use serde_json::{json, Value};
+
+use super::host::Host;
+use super::{Stop, Worker};
+use crate::records::{self, awaiting_decision, by_key, emit};
+use crate::sandboxes::OpenSandbox;
+use crate::{clock, sandboxes, tools};
+
+/// Where a fault can be injected between the commits of a phase.
+pub(super) const POINTS: &[&str] = &[
+    "worker.sandbox-made",
+    "worker.step-returned",
+    "worker.step-committed",
+    "worker.edits-written",
+    "worker.edits-committed",
+    "worker.change-recorded",
+    "worker.undo-restored",
+    "worker.decision-recorded",
+    "worker.checkpoint-recorded",
+    "worker.phase-finished",
+    "worker.apply-done",
+];
+
+/// Steps of one phase; far more than any honest actor takes.
+const MAX_STEPS: u32 = 100_000;
+
+/// How long one answer of a language server may take.
+const ANSWER: Duration = Duration::from_secs(20);
+
+/// How long a language server may take to start.
+const START: Duration = Duration::from_secs(30);
+
+impl Worker<'_> {
+    /// Runs Strategize or Execute until it is done, pauses or fails.
+    pub(super) async fn run_phase(&self, plan: &Plan) -> Result<(), Stop> {
+        let sandboxes = self.open_sandboxes(plan)?;
+        let name = if plan.phase == Phase::Strategize { &plan.actors.strategy } else { &plan.actors.execution };
+        let actor = self
+            .engine
+            .actors
+            .find(name)
+            .ok_or_else(|| Error::not_found(format!("there is no actor `{name}`, which the plan was made with")))?;
+        let servers = self.engine.view(|r| r.language_servers())?;
+        let mut workspaces = Vec::new();
+        for sandbox in &sandboxes {
+            let languages = self
+                .engine
+                .language_servers
+                .open(WorkspaceSpec {
+                    root: sandbox.root.clone(),
+                    servers: servers.iter().map(|s| s.definition.clone()).collect(),
+                    request_timeout: ANSWER,
+                    start_timeout: START,
+                })
+                .await;
+            workspaces.push(ActorWorkspace {
+                resource_id: sandbox.resource_id,
+                name: sandbox.name.clone(),
+                root: sandbox.root.clone(),
+                read_only: sandbox.read_only,
+                languages,
+                untouchable: sandbox.untouchable.clone(),
+            });
+        }
+        let host = Host {
+            engine: self.engine,
+            plan: self.id,
+            sandboxes: &sandboxes,
+            workspaces,
+            watch: Mutex::new(self.engine.store.watch().ok()),
+            stopped: std::sync::atomic::AtomicBool::new(false),
+            told: Mutex::new(None),
+            tell: Arc::new(|p| self.progress(plan, &p.label, Some(p.done), p.total)),
+        };
+        let ended = self.run_steps(&*actor, &host, &sandboxes).await;
+        for workspace in &host.workspaces {
+            workspace.languages.close().await;
+        }
+        ended
+    }
+
+    async fn run_steps(
+        &self,
+        actor: &dyn agents_domain::ports::actor::Actor,
+        host: &Host<'_>,
+        sandboxes: &[OpenSandbox],
+    ) -> Result<(), Stop> {
+        loop {
+            let plan = self.plan()?;
+            if plan.state != State::Processing || plan.awaiting.is_some() {
+                return Ok(());
+            }
+            let mut run = self.run_of(&plan)?;
+            while run.done < run.requests.len() {
+                if !self.carry_out(&mut run, sandboxes)? {
+                    return self.await_decision();
+                }
+            }
+            if self.has_pending()? {
+                return self.await_decision();
+            }
+            match run.outcome.clone() {
+                StepOutcome::Done(summary) => return self.finish_phase(summary),
+                StepOutcome::Ask { kind, question, options } => {
+                    let awaiting = Awaiting {
+                        kind,
+                        decision_id: None,
+                        question,
+                        options,
+                        flag: None,
+                        threshold: None,
+                        confidence: None,
+                        since: clock::now(),
+                    };
+                    run.outcome = StepOutcome::Continue;
+                    return self.write(|w, plan| {
+                        w.put_actor_run(&run)?;
+                        self.advance(w, plan, &Event::ActorAsked(awaiting.clone()))?;
+                        Ok(())
+                    });
+                }
+                StepOutcome::Continue => self.step(actor, host, &plan, run).await?,
+            }
+        }
+    }
+
+    /// The run as last committed, or a fresh one.
+    fn run_of(&self, plan: &Plan) -> Result<ActorRun, Stop> {
+        let run = self.engine.view(|r| r.actor_run(self.id, plan.phase))?;
+        Ok(run.unwrap_or_else(|| ActorRun {
+            plan_id: self.id,
+            phase: plan.phase,
+            step: 0,
+            state: Value::Null,
+            requests: Vec::new(),
+            done: 0,
+            observations: Vec::new(),
+            outcome: StepOutcome::Continue,
+            group_starts: BTreeMap::new(),
+            retries: 0,
+        }))
+    }
+
+    async fn step(
+        &self,
+        actor: &dyn agents_domain::ports::actor::Actor,
+        host: &Host<'_>,
+        plan: &Plan,
+        run: ActorRun,
+    ) -> Result<(), Stop> {
+        if run.step >= MAX_STEPS {
+            return Err(Stop::Failed(self.failure(plan, &run, "the actor does not come to an end".to_owned())));
+        }
+        let decisions = self.engine.view(|r| r.decisions(self.id))?;
+        let handover = match plan.phase {
+            Phase::Execute => self.engine.view(|r| r.actor_run(self.id, Phase::Strategize))?.map(|r| r.state),
+            _ => None,
+        };
+        let unseen: Vec<_> = plan.guidance.iter().filter(|g| !g.applied).cloned().collect();
+        let input = StepInput {
+            phase: plan.phase,
+            description: plan.description.clone(),
+            definition_of_done: plan.definition_of_done.clone(),
+            arguments: plan.arguments.clone(),
+            read_only: plan.read_only,
+            state: run.state.clone(),
+            observations: observations(&run, &decisions),
+            guidance: unseen.iter().map(|g| g.text.clone()).collect(),
+            handover: handover.unwrap_or(Value::Null),
+            decisions: decisions.iter().filter(|d| d.superseded_by.is_none()).map(known).collect(),
+        };
+        let stepped = AssertUnwindSafe(actor.step(input, host)).catch_unwind().await;
+        if agents_domain::ports::actor::ActorHost::stopping(host) {
+            return Err(Stop::Moved);
+        }
+        let output = match stepped {
+            Ok(Ok(output)) => output,
+            Ok(Err(failure)) => return self.step_failed(plan, run, failure).await,
+            Err(_) => {
+                return Err(Stop::Failed(self.failure(plan, &run, "the actor panicked; this is a defect".to_owned())))
+            }
+        };
+        fault::point("worker.step-returned");
+        self.commit_step(run, output, &unseen)?;
+        fault::point("worker.step-committed");
+        Ok(())
+    }
+
+    fn commit_step(
+        &self,
+        run: ActorRun,
+        output: StepOutput,
+        seen: &[agents_domain::plan::Guidance],
+    ) -> Result<(), Stop> {
+        let StepOutput { state, requests, progress, outcome } = output;
+        let next = ActorRun {
+            step: run.step + 1,
+            state,
+            requests,
+            done: 0,
+            observations: Vec::new(),
+            outcome,
+            retries: 0,
+            ..run
+        };
+        self.write(|w, plan| {
+            w.put_actor_run(&next)?;
+            if !seen.is_empty() {
+                for guidance in &mut plan.guidance {
+                    guidance.applied |= seen.iter().any(|s| s.decision_id == guidance.decision_id);
+                }
+                records::touch(w, plan)?;
+            }
+            if let Some(progress) = &progress {
+                let facts = json!({
+                    "phase": plan.phase, "label": progress.label, "done": progress.done, "total": progress.total,
+                });
+                emit(self.engine, w, plan, "plan.progress", facts)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Tries a step again after a while when that may help, else fails it.
+    async fn step_failed(&self, plan: &Plan, mut run: ActorRun, failure: ActorFailure) -> Result<(), Stop> {
+        let mut recorded = self.failure(plan, &run, failure.message);
+        recorded.category = failure.category;
+        recorded.recoverable = failure.transient;
+        recorded.hints = failure.hints;
+        let allowed = u32::try_from(self.engine.config.integer("plan.tool.max-retries", None)).unwrap_or(0);
+        if !failure.transient || run.retries >= allowed {
+            return Err(Stop::Failed(recorded));
+        }
+        let left = allowed - run.retries;
+        run.retries += 1;
+        let retried = self.write(|w, plan| {
+            let context = Context { tool_retries_left: left, ..records::context_of(plan) };
+            let event = Event::TransientFailure(recorded.clone());
+            let effects = records::advance_in(self.engine, w, plan, &event, &context)?;
+            w.put_actor_run(&run)?;
+            Ok(effects.contains(&Effect::RetryStep))
+        })?;
+        if retried {
+            tokio::time::sleep(self.backoff(run.retries)).await;
+        }
+        Ok(())
+    }
+
+    /// How long to wait before the n-th retry.
+    fn backoff(&self, retry: u32) -> Duration {
+        match self.engine.config.text("plan.tool.retry-backoff", None).as_str() {
+            "none" => Duration::ZERO,
+            "linear" => Duration::from_secs(2),
+            _ => Duration::from_secs(1 << retry.clamp(1, 7).saturating_sub(1)),
+        }
+    }
+
+    fn failure(&self, plan: &Plan, run: &ActorRun, message: String) -> PlanFailure {
+        PlanFailure {
+            message,
+            category: "actor".to_owned(),
+            phase: plan.phase,
+            tool: None,
+            step: Some(format!("step {}", run.step + 1)),
+            recoverable: false,
+            retries: run.retries,
+            hints: Vec::new(),
+        }
+    }
+
+    fn has_pending(&self) -> Result<bool, Stop> {
+        Ok(self.engine.view(|r| r.decisions(self.id))?.iter().any(|d| d.pending && d.superseded_by.is_none()))
+    }
+
+    /// Pauses the plan for the first decision that waits.
+    fn await_decision(&self) -> Result<(), Stop> {
+        self.write(|w, plan| {
+            let decisions = w.decisions(self.id)?;
+            let Some(first) = decisions.iter().find(|d| d.pending && d.superseded_by.is_none()) else { return Ok(()) };
+            let first = awaiting_decision(plan, first);
+            self.advance(w, plan, &Event::DecisionsPending { first })?;
+            Ok(())
+        })
+    }
+
+    fn finish_phase(&self, summary: agents_domain::plan::PhaseSummary) -> Result<(), Stop> {
+        let plan = self.plan()?;
+        let diff_ref = match plan.phase {
+            Phase::Execute => Some(sandboxes::store_diff(self.engine, &plan)?),
+            _ => None,
+        };
+        fault::point("worker.phase-finished");
+        self.write(|w, plan| {
+            plan.summaries.insert(plan.phase, summary.clone());
+            if diff_ref.is_some() {
+                plan.diff_ref.clone_from(&diff_ref);
+            }
+            self.advance(w, plan, &Event::ActorDone)?;
+            Ok(())
+        })
+    }
+
+    /// Makes the plan's sandboxes on first use, re-opens them after that, and brings each to its last committed state.
+    fn open_sandboxes(&self, plan: &Plan) -> Result<Vec<OpenSandbox>, Stop> {
+        let in_flight = self.engine.view(|r| r.actor_run(self.id, plan.phase))?.map_or_else(Vec::new, |run| {
+            run.requests.get(run.done).map_or_else(Vec::new, tools::paths_of)
+        });
+        let opened = sandboxes::open_all(self.engine, plan, &in_flight)?;
+        fault::point("worker.sandbox-made");
+        if opened.fresh.is_empty() && opened.kept.is_empty() {
+            return Ok(opened.sandboxes);
+        }
+        let checkpoint = |resource_id, kind, label: String, commit: &str| Checkpoint {
+            checkpoint_id: CheckpointId::from_ulid(clock::ulid()),
+            plan_id: self.id,
+            decision_id: None,
+            resource_id,
+            kind,
+            label,
+            commit: commit.to_owned(),
+            created_at: clock::now(),
+        };
+        self.write(|w, plan| {
+            for sandbox in &opened.fresh {
+                plan.sandboxes.retain(|s| s.resource_id != sandbox.resource_id);
+                plan.sandboxes.push(sandbox.clone());
+                let label = "Before the first change".to_owned();
+                w.insert_checkpoint(&checkpoint(sandbox.resource_id, CheckpointKind::Base, label, &sandbox.commit))?;
+                let facts = json!({
+                    "resource_id": sandbox.resource_id, "strategy": "git_worktree", "path": sandbox.path,
+                    "untouchable": sandbox.untouchable.len(),
+                });
+                emit(self.engine, w, plan, "sandbox.created", facts)?;
+            }
+            for (resource, commit, paths) in &opened.kept {
+                let label = format!("Edits found in the sandbox, taken out and kept here: {}", paths.join(", "));
+                w.insert_checkpoint(&checkpoint(*resource, CheckpointKind::Manual, label.clone(), commit))?;
+                let facts = json!({ "resource_id": resource, "strategy": "git_worktree", "reason": label });
+                emit(self.engine, w, plan, "sandbox.rolled_back", facts)?;
+            }
+            records::touch(w, plan)?;
+            Ok(())
+        })?;
+        Ok(opened.sandboxes)
+    }
+}
+
+/// What the last step's requests came to; decisions as they stand now, answers in place of proposals.
+fn observations(run: &ActorRun, decisions: &[Decision]) -> Vec<Observation> {
+    let mut out: Vec<Observation> = run
+        .requests
+        .iter()
+        .take(run.done)
+        .filter_map(|request| match request {
+            Request::RecordDecision(draft) => by_key(decisions, &draft.key).map(|d| Observation::Decided(known(d))),
+            _ => None,
+        })
+        .collect();
+    out.extend(run.observations.iter().cloned());
+    out
+}
+
+pub(super) fn known(decision: &Decision) -> KnownDecision {
+    KnownDecision {
+        decision_id: decision.decision_id,
+        key: decision.key.clone(),
+        decision_type: decision.decision_type,
+        question: decision.question.clone(),
+        chosen_option: decision.chosen_option.clone(),
+        options: decision.alternatives.iter().map(|a| a.option.clone()).collect(),
+    }
+}

@@ -1,0 +1,197 @@
+//! An engine in a directory of its own, whose workers run in this process when a test says so.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use agents_config::Config;
+use agents_domain::diagnostics::Diagnostic;
+use agents_domain::ids::PlanId;
+use agents_domain::ports::actor::{Actor, Actors};
+use agents_domain::ports::language_servers::{
+    CodeActionOffer, FileDiagnostics, FileEvent, LanguageServers, LanguageWorkspace, ServerStatus, WorkspaceSpec,
+};
+use agents_domain::ports::BoxFuture;
+use agents_domain::QualifiedName;
+use agents_engine::worker::{self, Ended};
+use agents_engine::{Engine, Operation, Parts, WorkerSpawner};
+use agents_store::SqliteStore;
+use serde_json::{json, Value};
+use tempfile::TempDir;
+
+/// Remembers which workers were asked for.
+#[derive(Default)]
+pub struct Asked(pub Mutex<Vec<PlanId>>);
+
+impl WorkerSpawner for Asked {
+    fn spawn(&self, plan: PlanId) -> Result<(), String> {
+        self.0.lock().unwrap().push(plan);
+        Ok(())
+    }
+}
+
+/// Actors by name.
+#[derive(Default)]
+pub struct Cast(pub BTreeMap<String, Arc<dyn Actor>>);
+
+impl Actors for Cast {
+    fn find(&self, name: &QualifiedName) -> Option<Arc<dyn Actor>> {
+        self.0.get(&name.to_string()).cloned()
+    }
+
+    fn names(&self) -> Vec<QualifiedName> {
+        self.0.keys().map(|name| name.parse().unwrap()).collect()
+    }
+}
+
+/// A workspace that no server serves.
+struct NoServers;
+
+impl LanguageServers for NoServers {
+    fn open(&self, _: WorkspaceSpec) -> BoxFuture<'_, Arc<dyn LanguageWorkspace>> {
+        Box::pin(async { Arc::new(NoServers) as Arc<dyn LanguageWorkspace> })
+    }
+}
+
+impl LanguageWorkspace for NoServers {
+    fn servers_for(&self, _: &str) -> Vec<QualifiedName> {
+        Vec::new()
+    }
+
+    fn servers(&self) -> Vec<ServerStatus> {
+        Vec::new()
+    }
+
+    fn diagnostics<'a>(&'a self, paths: &'a [String]) -> BoxFuture<'a, Vec<(String, Vec<FileDiagnostics>)>> {
+        Box::pin(async { paths.iter().map(|p| (p.clone(), Vec::new())).collect() })
+    }
+
+    fn code_actions<'a>(
+        &'a self,
+        _: &'a QualifiedName,
+        _: &'a str,
+        _: &'a Diagnostic,
+    ) -> BoxFuture<'a, Result<Vec<CodeActionOffer>, String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn files_changed<'a>(&'a self, _: &'a [FileEvent]) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// An engine with a git repository of its own, registered as `local/repo` in project `local/app`.
+pub struct Bench {
+    pub dir: TempDir,
+    pub engine: Engine,
+    pub asked: Arc<Asked>,
+}
+
+pub fn git(dir: &Path, args: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=T", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"])
+        .args(args)
+        .current_dir(dir)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+impl Bench {
+    /// A repository with these files committed, and these actors.
+    pub fn new(files: &[(&str, &str)], actors: &[(&str, Arc<dyn Actor>)]) -> Self {
+        let dir = TempDir::new().unwrap();
+        let repo = dir.path().join("repo");
+        std::fs::create_dir(&repo).unwrap();
+        git(&repo, &["init", "-q", "-b", "main"]);
+        for (path, text) in files {
+            std::fs::create_dir_all(repo.join(path).parent().unwrap()).unwrap();
+            std::fs::write(repo.join(path), text).unwrap();
+        }
+        git(&repo, &["add", "-A"]);
+        git(&repo, &["commit", "-q", "--allow-empty", "-m", "start"]);
+        let data_dir = dir.path().join("data");
+        let asked = Arc::new(Asked::default());
+        let cast = actors.iter().map(|(name, actor)| ((*name).to_owned(), actor.clone())).collect();
+        let engine = Engine::new(Parts {
+            store: Arc::new(SqliteStore::open(&data_dir, agents_store::Options::default()).unwrap()),
+            actors: Arc::new(Cast(cast)),
+            language_servers: Arc::new(NoServers),
+            spawner: asked.clone(),
+            config: Arc::new(Config::defaults(&data_dir)),
+            data_dir,
+            user: "tester".to_owned(),
+        });
+        let bench = Self { dir, engine, asked };
+        bench.ok("registry/resource/add", json!({
+            "resource_type": "git-checkout", "name": "local/repo", "properties": { "path": bench.repo() },
+        }));
+        bench.ok("registry/project/create", json!({ "name": "local/app", "resources": ["local/repo"] }));
+        bench
+    }
+
+    pub fn repo(&self) -> PathBuf {
+        self.dir.path().join("repo")
+    }
+
+    pub fn ok(&self, method: &str, params: Value) -> Value {
+        self.engine.call_json(method, params).unwrap_or_else(|e| panic!("{method}: {e:?}"))
+    }
+
+    pub fn err(&self, method: &str, params: Value) -> agents_domain::Error {
+        match self.engine.call_json(method, params) {
+            Err(error) => error,
+            Ok(value) => panic!("{method} should have been refused: {value}"),
+        }
+    }
+
+    pub fn call<O: Operation>(&self, operation: O) -> O::Output {
+        self.engine.call(operation).unwrap_or_else(|e| panic!("{}: {e:?}", O::METHOD))
+    }
+
+    /// Registers an action on two actors.
+    pub fn action(&self, name: &str, strategy: &str, execution: &str, more: &str) {
+        let text = format!(
+            "name: {name}\ndescription: Test\ndefinition_of_done: Done\nstrategy_actor: {strategy}\nexecution_actor: {execution}\n{more}"
+        );
+        self.ok("registry/action/create", json!({ "config": "action.yaml", "text": text }));
+    }
+
+    /// Runs a plan's worker until it pauses, as the process that was asked for would.
+    pub fn work(&self, plan: &str) -> Ended {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(worker::run(&self.engine, plan.parse().unwrap())).unwrap()
+    }
+
+    /// Makes a plan, starts Strategize where the profile asks first, and works on it until it pauses.
+    pub fn plan(&self, action: &str, profile: &str) -> String {
+        let made = self.ok("plan/use", json!({
+            "action": action, "projects": ["local/app"], "automation_profile": profile,
+        }));
+        let id = made["plan_id"].as_str().unwrap().to_owned();
+        if !made["awaiting"].is_null() {
+            self.ok("plan/execute", json!({ "plan": id }));
+        }
+        self.work(&id);
+        id
+    }
+
+    pub fn status(&self, plan: &str) -> Value {
+        self.ok("plan/status", json!({ "plan": plan }))
+    }
+
+    /// `strategize/complete+execute_approval` and the like.
+    pub fn at(&self, plan: &str) -> String {
+        let status = self.status(plan);
+        let awaiting = status["awaiting"]["kind"].as_str().map(|k| format!("+{k}")).unwrap_or_default();
+        format!("{}/{}{awaiting}", status["phase"].as_str().unwrap(), status["state"].as_str().unwrap())
+    }
+}

@@ -1,0 +1,395 @@
+//! Plans from use to apply: gates, answers, writes, undo, failure, cancellation, resumption.
+
+use std::sync::Arc;
+
+use agents_actors::scripted::Scripted;
+use agents_domain::ports::actor::Actor;
+use agents_domain::ErrorKind;
+use agents_engine::worker::Ended;
+use serde_json::{json, Value};
+
+use crate::harness::{git, Bench};
+
+/// One choice with two options, confidence 0.7, then one edit of `a.txt` under it, checkpointed.
+fn choose_and_edit() -> Value {
+    json!({
+        "strategize": [
+            { "requests": [decision("strategy/x", "strategy_choice", null_parent(), 0.7)] },
+            { "outcome": done("decided") },
+        ],
+        "execute": [
+            { "requests": [
+                decision("impl/x", "implementation_choice", json!("strategy/x"), 0.7),
+                edit("1", "impl/x", "a.txt", 1, "TWO\n"),
+                { "request": "checkpoint", "decision": "impl/x", "label": "after x" },
+            ] },
+            { "expect": { "files": { "a.txt": "one\nTWO\nthree\n" } }, "outcome": done("did it") },
+        ],
+    })
+}
+
+fn null_parent() -> Value {
+    Value::Null
+}
+
+fn done(headline: &str) -> Value {
+    json!({ "done": { "headline": headline, "lines": [], "facts": null } })
+}
+
+fn decision(key: &str, kind: &str, parent: Value, confidence: f64) -> Value {
+    json!({
+        "request": "record_decision", "key": key, "decision_type": kind, "parent": parent,
+        "question": format!("How about {key}?"), "chosen": 0,
+        "alternatives": [{ "option": "Fix it" }, { "option": "Leave alone" }],
+        "confidence": confidence, "rationale": "because", "reasoning": null, "resources": [],
+        "depends_on": [], "context": { "seen": ["a.txt"] },
+    })
+}
+
+/// Replaces one line (0-based) of a file.
+fn edit(call: &str, decision: &str, path: &str, line: u32, text: &str) -> Value {
+    json!({
+        "request": "tool", "call_id": call, "tool": "builtin/apply-edits", "decision": decision,
+        "args": { "resource": "${resource}", "edits": [{ "op": "edit", "path": path, "edits": [{
+            "range": { "start": { "line": line, "column": 0 }, "end": { "line": line + 1, "column": 0 } },
+            "new_text": text,
+        }] }] },
+    })
+}
+
+fn bench(script: Value) -> Bench {
+    let actor: Arc<dyn Actor> = Arc::new(Scripted::new(script));
+    let bench = Bench::new(&[("a.txt", "one\ntwo\nthree\n")], &[("test/scripted", actor)]);
+    bench.action("local/act", "test/scripted", "test/scripted", "");
+    bench
+}
+
+fn read(bench: &Bench) -> String {
+    std::fs::read_to_string(bench.repo().join("a.txt")).unwrap()
+}
+
+// PLAN-001, PLAN-002, PLAN-019, PLAN-035, APP-001, APP-012, DEC-004, DEC-010
+#[test]
+fn a_plan_goes_from_use_to_applied_and_only_apply_changes_the_checkout() {
+    let bench = bench(choose_and_edit());
+    let plan = bench.plan("local/act", "supervised");
+    assert_eq!(bench.at(&plan), "strategize/complete+execute_approval");
+
+    bench.ok("plan/execute", json!({ "plan": plan }));
+    assert_eq!(bench.work(&plan), Ended::Paused);
+    assert_eq!(bench.at(&plan), "execute/complete+apply_approval");
+    assert_eq!(read(&bench), "one\ntwo\nthree\n");
+
+    let diff = bench.ok("plan/diff", json!({ "plan": plan }));
+    assert_eq!((&diff["diff_summary"]["insertions"], &diff["diff_summary"]["deletions"]), (&json!(1), &json!(1)));
+    let behind = &diff["patch_preview"][0]["hunks"][0]["decisions"];
+    let tree = bench.ok("plan/tree", json!({ "plan": plan }));
+    let strategy = &tree["tree"]["children"][0];
+    assert_eq!(strategy["type"], "strategy_choice");
+    let implementation = &strategy["children"][0];
+    assert_eq!(behind, &json!([implementation["decision_id"]]));
+
+    bench.ok("plan/apply", json!({ "plan": plan }));
+    bench.work(&plan);
+    assert_eq!(bench.at(&plan), "apply/applied");
+    assert_eq!(read(&bench), "one\nTWO\nthree\n");
+    assert_eq!(git(&bench.repo(), &["status", "--porcelain"]), "");
+    let message = git(&bench.repo(), &["log", "-1", "--format=%B"]);
+    assert!(message.contains(&plan), "{message}");
+
+    let explained = bench.ok("plan/explain", json!({
+        "decision": strategy["decision_id"], "show_context": true,
+    }));
+    assert_eq!(explained["context_snapshot"]["document"], json!({ "seen": ["a.txt"] }));
+    assert_eq!(explained["alternatives_count"], 2);
+    assert_eq!(explained["impact"]["downstream_decisions"], 1);
+}
+
+// DEC-013 and the blame of lines before and after apply
+#[test]
+fn blame_shows_a_proposed_change_before_apply_and_the_lines_after_it() {
+    let bench = bench(choose_and_edit());
+    let plan = bench.plan("local/act", "trusted");
+    assert_eq!(bench.at(&plan), "execute/complete+apply_approval");
+    let file = bench.repo().join("a.txt");
+    let before = bench.ok("plan/blame", json!({ "file": file, "line": 2 }));
+    assert_eq!(before["segments"][0]["proposed"], true);
+    assert_eq!(before["segments"][0]["proposed_text"], "TWO\n");
+    assert_eq!(before["segments"][0]["strategy"]["chosen"], "Fix it");
+
+    bench.ok("plan/apply", json!({ "plan": plan }));
+    bench.work(&plan);
+    std::fs::write(&file, "zero\none\nTWO\nthree\n").unwrap();
+    let after = bench.ok("plan/blame", json!({ "file": file }));
+    let segments = after["segments"].as_array().unwrap();
+    assert_eq!(segments.len(), 1);
+    assert_eq!((&segments[0]["start_line"], &segments[0]["end_line"]), (&json!(3), &json!(3)));
+    assert_eq!(segments[0]["proposed"], false);
+}
+
+// DEC-015, PLAN-066, PLAN-080, PLAN-081, PLAN-082, PLAN-083
+#[test]
+fn a_decision_below_its_threshold_waits_and_an_answer_takes_its_place() {
+    let bench = bench(json!({
+        "strategize": [
+            { "requests": [
+                decision("strategy/x", "strategy_choice", null_parent(), 0.5),
+                decision("strategy/y", "strategy_choice", null_parent(), 0.9),
+                decision("strategy/z", "strategy_choice", null_parent(), 0.5),
+            ] },
+            { "expect": { "observations": [
+                { "key": "strategy/x", "chosen_option": "Leave alone" },
+                { "key": "strategy/y", "chosen_option": "Fix it" },
+                { "key": "strategy/z", "chosen_option": "ask the docs team" },
+            ] }, "outcome": done("decided") },
+        ],
+    }));
+    let plan = bench.plan("local/act", "cautious");
+    assert_eq!(bench.at(&plan), "strategize/processing+decision");
+    let status = bench.status(&plan);
+    assert_eq!(status["awaiting"]["flag"], "edit_code");
+    assert_eq!(status["awaiting"]["threshold"], 0.6);
+    assert_eq!(status["pending_decisions"], 2);
+    let first = status["awaiting"]["decision_id"].clone();
+
+    // A number that is no option changes nothing.
+    assert_eq!(bench.err("plan/prompt", json!({ "plan": plan, "guidance": "3" })).kind, ErrorKind::ValidationFailed);
+
+    let answered = bench.ok("plan/prompt", json!({ "plan": plan, "guidance": "2" }));
+    assert_eq!(answered["guidance_added"]["option"], "Leave alone");
+    assert_eq!(answered["guidance_added"]["state_transition"], "awaiting_input -> awaiting_input");
+    assert_eq!(answered["decision_created"]["parent"], first);
+    let explained = bench.ok("plan/explain", json!({ "decision": first }));
+    assert_eq!(explained["status"], "superseded");
+    assert_eq!(explained["superseded_by"], answered["decision_created"]["id"]);
+
+    bench.ok("plan/prompt", json!({ "plan": plan, "guidance": "ask the docs team" }));
+    bench.work(&plan);
+    // Confidence 0.5 was answered by a person; 0.9 is what is left for the gate to Execute.
+    assert_eq!(bench.status(&plan)["error"], Value::Null);
+    assert_ne!(bench.at(&plan), "strategize/processing+decision");
+    let tree = bench.ok("plan/tree", json!({ "plan": plan }));
+    let kinds: Vec<_> =
+        tree["tree"]["children"].as_array().unwrap().iter().map(|c| c["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["strategy_choice", "user_intervention", "user_intervention"]);
+}
+
+// ruling 6: an explicit `plan execute` approves the phase's decisions in advance
+#[test]
+fn an_explicit_execute_approves_the_decisions_of_the_phase_in_advance() {
+    let bench = bench(choose_and_edit());
+    let plan = bench.plan("local/act", "supervised");
+    bench.ok("plan/execute", json!({ "plan": plan }));
+    bench.work(&plan);
+    let tree = bench.ok("plan/tree", json!({ "plan": plan }));
+    let implementation = &tree["tree"]["children"][0]["children"][0]["decision_id"];
+    let explained = bench.ok("plan/explain", json!({ "decision": implementation }));
+    assert_eq!(explained["gate"]["approval"], "by_command");
+    assert_eq!(explained["gate"]["threshold"], 1.0);
+}
+
+// An answer that says otherwise must not let the proposed write through.
+#[test]
+fn a_write_whose_decision_was_answered_otherwise_is_not_made() {
+    let bench = bench(json!({
+        "strategize": [{ "requests": [decision("strategy/x", "strategy_choice", null_parent(), 0.9)] }],
+        "execute": [
+            { "requests": [
+                decision("impl/x", "implementation_choice", json!("strategy/x"), 0.5),
+                edit("1", "impl/x", "a.txt", 1, "TWO\n"),
+            ] },
+            { "expect": { "files": { "a.txt": "one\ntwo\nthree\n" } }, "outcome": done("left it") },
+        ],
+    }));
+    let plan = bench.plan("local/act", "cautious");
+    assert_eq!(bench.at(&plan), "execute/processing+decision");
+    bench.ok("plan/prompt", json!({ "plan": plan, "guidance": "Leave alone" }));
+    bench.work(&plan);
+    assert_eq!(bench.at(&plan), "execute/complete+apply_approval");
+    assert_eq!(bench.ok("plan/diff", json!({ "plan": plan }))["files"], json!([]));
+}
+
+// PLAN-012, CKPT-016, DEC-007, DEC-011
+#[test]
+fn what_a_phase_does_not_allow_is_refused_and_observed() {
+    let bench = bench(json!({
+        "strategize": [
+            { "requests": [
+                decision("strategy/x", "strategy_choice", null_parent(), 0.9),
+                edit("1", "strategy/x", "a.txt", 1, "TWO\n"),
+            ] },
+            { "expect": { "observations": [{ "key": "strategy/x" }, { "observed": "failed", "request": 1 }],
+                          "files": { "a.txt": "one\ntwo\nthree\n" } },
+              "requests": [decision("p", "prompt_definition", null_parent(), 0.9)] },
+            { "expect": { "observations": [{ "observed": "failed", "request": 0 }] }, "outcome": done("decided") },
+        ],
+        "execute": [
+            { "requests": [decision("s", "strategy_choice", null_parent(), 0.9)] },
+            { "expect": { "observations": [{ "observed": "failed" }] },
+              "requests": [{ "request": "tool", "call_id": "1", "tool": "builtin/apply-edits", "decision": null,
+                             "args": { "resource": "${resource}", "edits": [] } }] },
+            { "expect": { "observations": [{ "observed": "failed" }] }, "outcome": done("nothing") },
+        ],
+    }));
+    let plan = bench.plan("local/act", "trusted");
+    assert_eq!(bench.at(&plan), "execute/complete+apply_approval", "{}", bench.status(&plan));
+}
+
+#[test]
+fn undo_takes_back_every_write_under_a_decision() {
+    let bench = bench(json!({
+        "strategize": [{ "requests": [decision("strategy/x", "strategy_choice", null_parent(), 0.9)] }],
+        "execute": [
+            { "requests": [
+                decision("impl/x", "implementation_choice", json!("strategy/x"), 0.9),
+                edit("1", "impl/x", "a.txt", 0, "ONE\n"),
+                edit("2", "impl/x", "a.txt", 1, "TWO\n"),
+            ] },
+            { "expect": { "files": { "a.txt": "ONE\nTWO\nthree\n" }, "observations": [{}, {"observed":"tool"}, {"observed":"tool"}] },
+              "requests": [
+                { "request": "undo", "decision": "impl/x" },
+                decision("back/x", "error_recovery", json!("impl/x"), 0.1),
+            ] },
+            { "expect": { "files": { "a.txt": "one\ntwo\nthree\n" } }, "outcome": done("took it back") },
+        ],
+    }));
+    let plan = bench.plan("local/act", "trusted");
+    assert_eq!(bench.at(&plan), "execute/complete+apply_approval", "{}", bench.status(&plan));
+    assert_eq!(bench.ok("plan/diff", json!({ "plan": plan }))["files"], json!([]));
+    let errors = bench.ok("plan/errors", json!({ "plan": plan }));
+    assert_eq!(errors["history"][0]["type"], "error_recovery");
+    assert_eq!(errors["error_message"], Value::Null);
+    // Nothing to apply is applied all the same.
+    bench.ok("plan/apply", json!({ "plan": plan }));
+    bench.work(&plan);
+    assert_eq!(bench.at(&plan), "apply/applied");
+    assert_eq!(git(&bench.repo(), &["rev-list", "--count", "HEAD"]), "1");
+}
+
+// PLAN-065, PLAN-090, T14
+#[test]
+fn a_failing_actor_leaves_an_errored_plan_that_says_why_and_can_be_retried() {
+    let bench = bench(json!({
+        "strategize": [{ "fail": { "message": "the oracle is silent", "category": "actor", "transient": false, "hints": [] } }],
+    }));
+    let plan = bench.plan("local/act", "ci");
+    let status = bench.status(&plan);
+    assert_eq!(status["state"], "errored", "{status}");
+    assert_eq!(status["error"]["message"], "the oracle is silent");
+    let errors = bench.ok("plan/errors", json!({ "plan": plan }));
+    assert_eq!(errors["error_category"], "actor");
+    assert!(errors["recovery_hints"][0]["cli_command"].as_str().unwrap().contains(&plan));
+    bench.ok("plan/execute", json!({ "plan": plan }));
+    bench.work(&plan);
+    assert_eq!(bench.status(&plan)["state"], "errored");
+}
+
+// PLAN-070, PLAN-071, PLAN-072
+#[test]
+fn a_cancelled_plan_keeps_its_phase_and_is_never_resumed() {
+    let bench = bench(choose_and_edit());
+    let plan = bench.plan("local/act", "trusted");
+    let cancelled = bench.ok("plan/cancel", json!({ "plan": plan, "reason": "no more" }));
+    assert_eq!((&cancelled["phase"], &cancelled["state"]), (&json!("execute"), &json!("cancelled")));
+    assert_eq!(cancelled["sandbox"]["status"], "preserved");
+    for verb in ["plan/execute", "plan/apply", "plan/cancel"] {
+        let error = bench.err(verb, json!({ "plan": plan }));
+        assert_eq!(error.kind, ErrorKind::InvalidState, "{verb}");
+    }
+    assert_eq!(read(&bench), "one\ntwo\nthree\n");
+}
+
+// PLAN-030, PLAN-032, PLAN-033, PLAN-036, ACT-009
+#[test]
+fn a_plan_that_cannot_be_made_leaves_nothing_behind() {
+    let bench = bench(choose_and_edit());
+    bench.action(
+        "local/typed",
+        "test/scripted",
+        "test/scripted",
+        "reusable: false\narguments:\n  - {name: count, type: integer, required: true, max_value: 9}\n",
+    );
+    let make = |params: Value| bench.err("plan/use", params);
+    let base = json!({ "action": "local/typed", "projects": ["local/app"] });
+    let with = |key: &str, value: Value| {
+        let mut params = base.clone();
+        params[key] = value;
+        params
+    };
+    assert!(make(base.clone()).message.contains("`count` is missing"));
+    assert!(make(with("arguments", json!({ "count": "many" }))).message.contains("type integer"));
+    assert!(make(with("arguments", json!({ "count": "10" }))).message.contains("to 9"));
+    assert!(make(with("arguments", json!({ "count": 1, "other": 2 }))).message.contains("`other`"));
+    assert_eq!(make(json!({ "action": "local/none", "projects": ["local/app"] })).kind, ErrorKind::NotFound);
+    assert_eq!(make(json!({ "action": "local/act", "projects": ["local/none"] })).kind, ErrorKind::NotFound);
+    assert!(make(json!({ "action": "local/act", "projects": [] })).message.contains("at least one project"));
+    let actor = json!({ "action": "local/act", "projects": ["local/app"], "strategy_actor": "local/none" });
+    assert!(make(actor).message.contains("local/none"));
+    let unknown = json!({ "action": "local/act", "projects": ["local/app"], "proyect": 1 });
+    assert!(make(unknown).message.contains("proyect"));
+    assert_eq!(bench.ok("plan/list", json!({}))["total"], 0);
+
+    bench.ok("plan/use", with("arguments", json!({ "count": "3" })));
+    assert!(make(with("arguments", json!({ "count": "3" }))).message.contains("archived"));
+    assert_eq!(bench.ok("plan/list", json!({}))["total"], 1);
+}
+
+// CLI-026, OUT-004
+#[test]
+fn ids_are_found_by_their_beginning_and_told_apart_by_kind() {
+    let bench = bench(choose_and_edit());
+    let plan = bench.plan("local/act", "trusted");
+    let other = bench.plan("local/act", "trusted");
+    assert_eq!(bench.status(&plan.to_lowercase())["plan_id"], plan.as_str());
+    let common: String = plan.chars().zip(other.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
+    let error = bench.err("plan/status", json!({ "plan": common }));
+    assert!(error.detail.unwrap().contains(&other));
+    let tree = bench.ok("plan/tree", json!({ "plan": plan }));
+    let decision = tree["tree"]["decision_id"].as_str().unwrap();
+    let error = bench.err("plan/status", json!({ "plan": decision }));
+    assert!(error.message.contains("is the id of a decision"), "{}", error.message);
+    for nonsense in ["", "../x", "not an id", "Ä"] {
+        assert_eq!(bench.err("plan/status", json!({ "plan": nonsense })).kind, ErrorKind::NotFound, "{nonsense}");
+    }
+}
+
+// PLAN-056, CONF-016
+#[test]
+fn a_plan_without_a_slot_stays_queued_and_asks_again_when_one_is_free() {
+    let bench = bench(json!({
+        "strategize": [{ "requests": [decision("strategy/x", "strategy_choice", null_parent(), 0.1)] }],
+    }));
+    // Four plans wait in the middle of Strategize; a waiting plan holds no slot.
+    for _ in 0..4 {
+        let plan = bench.plan("local/act", "cautious");
+        assert_eq!(bench.at(&plan), "strategize/processing+decision");
+    }
+    let fifth = bench.plan("local/act", "cautious");
+    assert_eq!(bench.at(&fifth), "strategize/processing+decision");
+}
+
+// TOOL-003: what a model asks for never leaves the sandbox
+#[test]
+fn a_write_outside_the_sandbox_is_refused() {
+    for path in ["../escape.txt", "/etc/escape", ".git/config", "link/escape.txt"] {
+        let bench = bench(json!({
+            "strategize": [{ "requests": [decision("strategy/x", "strategy_choice", null_parent(), 0.9)] }],
+            "execute": [
+                { "requests": [
+                    decision("impl/x", "implementation_choice", json!("strategy/x"), 0.9),
+                    { "request": "tool", "call_id": "1", "tool": "builtin/apply-edits", "decision": "impl/x",
+                      "args": { "resource": "${resource}", "edits": [{ "op": "create", "path": path, "text": "x" }] } },
+                ] },
+                { "expect": { "observations": [{ "key": "impl/x" }, { "observed": "failed" }] }, "outcome": done("no") },
+            ],
+        }));
+        let outside = bench.dir.path().join("outside");
+        std::fs::create_dir(&outside).unwrap();
+        std::os::unix::fs::symlink(&outside, bench.repo().join("link")).unwrap();
+        git(&bench.repo(), &["add", "-A"]);
+        git(&bench.repo(), &["commit", "-q", "-m", "link"]);
+        let plan = bench.plan("local/act", "trusted");
+        assert_eq!(bench.at(&plan), "execute/complete+apply_approval", "{path}: {}", bench.status(&plan));
+        assert!(std::fs::read_dir(&outside).unwrap().next().is_none());
+    }
+}

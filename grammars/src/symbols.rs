@@ -1,0 +1,329 @@
+//! The symbols that a text declares, as the queries in `queries/<language>/symbols.scm` find them.
+//!
+//! A match of a query captures `@name`, the identifier, and the declaration under the name of its kind
+//! (`@function`, `@type-alias`, see [`SymbolKind`]). Where several matches share a name the widest declaration counts
+//! (a function with its decorators). A capture `@lead` marks what belongs to the declaration that it stands before.
+//! The rest follows from nesting: what contains what, and which functions are methods.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, LazyLock};
+
+use tree_sitter::{Node, Query, QueryCursor, QueryCursorOptions, StreamingIterator};
+
+use crate::syntax::{Range, deadline, grammar};
+use crate::{Language, ParseError, parse};
+
+/// The most containers that a symbol names; of deeper nesting the innermost are kept.
+const MAX_CONTAINERS: usize = 32;
+
+/// The most levels of the syntax tree that declarations are looked for in; no person nests as deep.
+const MAX_DEPTH: u32 = 500;
+
+/// What a symbol is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // The words are the languages' own.
+pub enum SymbolKind {
+    Module,
+    Class,
+    Struct,
+    Union,
+    Enum,
+    EnumMember,
+    Trait,
+    /// A Rust `impl` block; its name is its head: `impl Display for Shape`.
+    Impl,
+    Function,
+    /// A function directly inside a class, trait or `impl` block.
+    Method,
+    Macro,
+    TypeAlias,
+    Constant,
+    Variable,
+    Field,
+}
+
+impl SymbolKind {
+    /// The word for people and for JSON: `function`, `type-alias`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Module => "module",
+            Self::Class => "class",
+            Self::Struct => "struct",
+            Self::Union => "union",
+            Self::Enum => "enum",
+            Self::EnumMember => "enum-member",
+            Self::Trait => "trait",
+            Self::Impl => "impl",
+            Self::Function => "function",
+            Self::Method => "method",
+            Self::Macro => "macro",
+            Self::TypeAlias => "type-alias",
+            Self::Constant => "constant",
+            Self::Variable => "variable",
+            Self::Field => "field",
+        }
+    }
+
+    /// The number of the nearest `SymbolKind` of the Language Server Protocol (3.17, `textDocument/documentSymbol`).
+    pub fn lsp_number(self) -> u32 {
+        match self {
+            Self::Module => 2,
+            Self::Class => 5,
+            Self::Method => 6,
+            Self::Field => 8,
+            Self::Enum => 10,
+            Self::Trait => 11,
+            Self::Function | Self::Macro => 12,
+            Self::Variable => 13,
+            Self::Constant => 14,
+            Self::Impl => 19,
+            Self::EnumMember => 22,
+            Self::Struct | Self::Union => 23,
+            Self::TypeAlias => 26,
+        }
+    }
+
+    /// The kind with this word; methods are found by nesting, not by a query.
+    fn from_capture(name: &str) -> Option<Self> {
+        use SymbolKind::*;
+        const ALL: [SymbolKind; 14] = [
+            Module, Class, Struct, Union, Enum, EnumMember, Trait, Impl, Function, Macro, TypeAlias,
+            Constant, Variable, Field,
+        ];
+        ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    fn is_scope(self) -> bool {
+        use SymbolKind::*;
+        matches!(self, Module | Function | EnumMember) || self.has_members()
+    }
+
+    fn has_members(self) -> bool {
+        use SymbolKind::*;
+        matches!(self, Class | Struct | Union | Enum | Trait | Impl)
+    }
+}
+
+/// A declaration in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol {
+    /// The name as it is declared; of an `impl` block its head.
+    pub name: Arc<str>,
+    /// What it is.
+    pub kind: SymbolKind,
+    /// The whole declaration with the decorators, attributes and documentation before it.
+    pub range: Range,
+    /// The name; of an `impl` block the type that it is for.
+    pub selection_range: Range,
+    /// The names of what it is declared in, outermost first. An `impl` block counts under the name of its type.
+    pub container: Arc<[Arc<str>]>,
+}
+
+impl Symbol {
+    /// The name with those of its containers before it: `Shape.area` in Python, `Shape::area` in Rust.
+    pub fn qualified_name(&self, language: Language) -> String {
+        let mut parts: Vec<&str> = self.container.iter().map(AsRef::as_ref).collect();
+        parts.push(&self.name);
+        parts.join(language.path_separator())
+    }
+}
+
+/// The symbols that a text declares, in the order of the text, what contains others before them. Local variables are
+/// not among them, local functions are. Works on broken syntax as well as the parser could make sense of it.
+///
+/// # Errors
+/// As [`parse`].
+pub fn symbols(language: Language, text: impl AsRef<[u8]>) -> Result<Vec<Symbol>, ParseError> {
+    let text = text.as_ref();
+    let tree = parse(language, text)?;
+    let mut found = declarations(language, text, tree.root_node())?;
+    // `a, b = 1, 2` are two names in one range: the name's place settles their order.
+    found.sort_by_key(|Declaration { range, selection_range, .. }| {
+        (range.start_byte, usize::MAX - range.end_byte, selection_range.start_byte)
+    });
+    Ok(with_containers(found, text))
+}
+
+/// The innermost symbol at a line (counted from 0): the one around its first character that is not blank, or around
+/// the line's end where it is blank. `None` outside of all symbols and after the text's last line.
+///
+/// # Errors
+/// As [`parse`].
+pub fn symbol_at(
+    language: Language,
+    text: impl AsRef<[u8]>,
+    line: usize,
+) -> Result<Option<Symbol>, ParseError> {
+    let text = text.as_ref();
+    let Some(byte) = first_character(text, line) else { return Ok(None) };
+    let around = symbols(language, text)?.into_iter().filter(|symbol| symbol.range.contains(byte));
+    Ok(around.min_by_key(|symbol| symbol.range.end_byte - symbol.range.start_byte))
+}
+
+/// Where the first character of a line that is not blank stands, in bytes from the text's start.
+fn first_character(text: &[u8], line: usize) -> Option<usize> {
+    let mut start = 0;
+    for (number, content) in text.split(|byte| *byte == b'\n').enumerate() {
+        if number == line {
+            return Some(start + (content.len() - content.trim_ascii_start().len()));
+        }
+        start += content.len() + 1;
+    }
+    None
+}
+
+struct Declaration {
+    kind: SymbolKind,
+    /// Where it starts in bytes, without what stands before it.
+    head: usize,
+    range: Range,
+    selection_range: Range,
+}
+
+struct SymbolQuery {
+    query: Query,
+    /// By the index of a capture.
+    roles: Vec<Role>,
+}
+
+#[derive(Clone, Copy)]
+enum Role {
+    Name,
+    Lead,
+    Kind(SymbolKind),
+}
+
+impl SymbolQuery {
+    // The queries are part of this crate: a fault in one is found by any test that uses its language.
+    #[allow(clippy::expect_used)]
+    fn new(language: Language, source: &str) -> Self {
+        let query = Query::new(&grammar(language), source).expect("the query fits the grammar");
+        let role = |name: &&str| match *name {
+            "name" => Role::Name,
+            "lead" => Role::Lead,
+            kind => Role::Kind(SymbolKind::from_capture(kind).expect("captures are kinds of symbols")),
+        };
+        let roles = query.capture_names().iter().map(role).collect();
+        Self { query, roles }
+    }
+
+    fn of(language: Language) -> &'static Self {
+        static PYTHON: LazyLock<SymbolQuery> = LazyLock::new(|| {
+            SymbolQuery::new(Language::Python, include_str!("../queries/python/symbols.scm"))
+        });
+        static RUST: LazyLock<SymbolQuery> =
+            LazyLock::new(|| SymbolQuery::new(Language::Rust, include_str!("../queries/rust/symbols.scm")));
+        match language {
+            Language::Python => &PYTHON,
+            Language::Rust => &RUST,
+        }
+    }
+}
+
+fn declarations(language: Language, text: &[u8], root: Node<'_>) -> Result<Vec<Declaration>, ParseError> {
+    let SymbolQuery { query, roles } = SymbolQuery::of(language);
+    let mut by_name: HashMap<usize, Declaration> = HashMap::new();
+    let mut leads: HashMap<usize, Range> = HashMap::new();
+    let mut cursor = QueryCursor::new();
+    cursor.set_max_start_depth(Some(MAX_DEPTH));
+    // A query can take time that is square in the length of a broken text.
+    let in_time = deadline();
+    let mut out_of_time = false;
+    let mut check = |_: &tree_sitter::QueryCursorState| {
+        let flow = in_time();
+        out_of_time |= flow.is_break();
+        flow
+    };
+    let options = QueryCursorOptions::new().progress_callback(&mut check);
+    let mut matches = cursor.matches_with_options(query, root, text, options);
+    while let Some(found) = matches.next() {
+        let (mut name, mut declaration) = (None, None);
+        for capture in found.captures() {
+            let range = Range::of(capture.node);
+            match roles[capture.index as usize] {
+                Role::Name => name = Some(range),
+                Role::Kind(kind) => declaration = Some((kind, range)),
+                // Some take their line's end with them: what they lead begins where they end, blanks aside.
+                Role::Lead => _ = leads.insert(without_blanks_after(text, range.end_byte), range),
+            }
+        }
+        let (Some(selection_range), Some((kind, range))) = (name, declaration) else { continue };
+        let declaration = Declaration { kind, head: range.start_byte, range, selection_range };
+        match by_name.entry(selection_range.start_byte) {
+            Entry::Vacant(entry) => _ = entry.insert(declaration),
+            Entry::Occupied(mut entry) => {
+                if range.start_byte < entry.get().head {
+                    entry.insert(declaration);
+                }
+            }
+        }
+    }
+    drop(matches);
+    if out_of_time {
+        return Err(ParseError::TooSlow);
+    }
+    let mut found: Vec<Declaration> = by_name.into_values().collect();
+    for declaration in &mut found {
+        while let Some(lead) = leads.get(&declaration.range.start_byte) {
+            // Repaired syntax can hold nodes without any text.
+            if lead.start_byte >= declaration.range.start_byte {
+                break;
+            }
+            declaration.range.start_byte = lead.start_byte;
+            declaration.range.start = lead.start;
+        }
+    }
+    Ok(found)
+}
+
+fn without_blanks_after(text: &[u8], at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    at + (rest.len() - rest.trim_ascii_start().len())
+}
+
+/// Names the declarations, finds what each is in, and tells methods from functions. They come in the order of the text.
+fn with_containers(declarations: Vec<Declaration>, text: &[u8]) -> Vec<Symbol> {
+    struct Scope {
+        end_byte: usize,
+        kind: SymbolKind,
+        path: Arc<[Arc<str>]>,
+    }
+    let outside: Arc<[Arc<str>]> = Arc::new([]);
+    let mut scopes: Vec<Scope> = Vec::new();
+    let mut symbols = Vec::with_capacity(declarations.len());
+    for Declaration { mut kind, head, range, selection_range } in declarations {
+        while scopes.last().is_some_and(|scope| scope.end_byte <= range.start_byte) {
+            scopes.pop();
+        }
+        let scope = scopes.last();
+        if kind == SymbolKind::Function && scope.is_some_and(|scope| scope.kind.has_members()) {
+            kind = SymbolKind::Method;
+        }
+        let container = scope.map_or_else(|| Arc::clone(&outside), |scope| Arc::clone(&scope.path));
+        let selected = words(text, selection_range.start_byte, selection_range.end_byte);
+        let name: Arc<str> = match kind {
+            SymbolKind::Impl => words(text, head, selection_range.end_byte).into(),
+            _ => selected.as_str().into(),
+        };
+        if kind.is_scope() || kind == SymbolKind::Method {
+            // `impl<T> Stack<T>` holds members of `Stack`.
+            let segment: Arc<str> = match (kind, selected.split_once('<')) {
+                (SymbolKind::Impl, Some((before, _))) if !before.is_empty() => before.into(),
+                (SymbolKind::Impl, _) => selected.as_str().into(),
+                _ => Arc::clone(&name),
+            };
+            let skipped = (container.len() + 1).saturating_sub(MAX_CONTAINERS);
+            let path = container.iter().skip(skipped).cloned().chain([segment]).collect();
+            scopes.push(Scope { end_byte: range.end_byte, kind, path });
+        }
+        symbols.push(Symbol { name, kind, range, selection_range, container });
+    }
+    symbols
+}
+
+/// A piece of the text with every run of blanks as one space.
+fn words(text: &[u8], from: usize, to: usize) -> String {
+    let piece = text.get(from..to).unwrap_or_default();
+    String::from_utf8_lossy(piece).split_whitespace().collect::<Vec<_>>().join(" ")
+}
