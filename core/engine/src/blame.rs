@@ -7,12 +7,12 @@ use agents_domain::changes::{Change, ChangeKind};
 use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
 use agents_domain::plan::{Plan, State};
-use agents_domain::provenance::{attribute, carry, hunks, Segment};
+use agents_domain::provenance::{Segment, attribute, carry, hunks};
 use agents_domain::resource::Resource;
 use agents_domain::{Error, Result};
 
 use crate::operations::plan::{BlameOutput, BlamedSegment, StrategyBehind};
-use crate::{sandboxes, Engine};
+use crate::{Engine, sandboxes};
 
 /// The newest plans that are asked about one file.
 const PLANS: usize = 50;
@@ -41,7 +41,10 @@ fn fold(changes: &[Change]) -> HashMap<(ResourceId, String), Trail> {
 }
 
 /// The decisions behind each file's lines, in the coordinates of the plan's sandbox.
-pub(crate) fn decisions_by_line(engine: &Engine, plan: PlanId) -> Result<HashMap<(ResourceId, String), Vec<Segment>>> {
+pub(crate) fn decisions_by_line(
+    engine: &Engine,
+    plan: PlanId,
+) -> Result<HashMap<(ResourceId, String), Vec<Segment>>> {
     let changes = engine.view(|r| r.changes(plan))?;
     Ok(fold(&changes).into_iter().map(|(key, trail)| (key, trail.segments)).collect())
 }
@@ -86,9 +89,12 @@ fn locate(engine: &Engine, path: &Path) -> Result<Option<Place>> {
     let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut best: Option<(usize, Place)> = None;
     for resource in engine.view(|r| r.resources())? {
-        let Some(location) = resource.location.as_deref().filter(|_| resource.name.is_some()) else { continue };
+        let Some(location) = resource.location.as_deref().filter(|_| resource.name.is_some()) else {
+            continue;
+        };
         let root = PathBuf::from(location);
-        let rest = path.strip_prefix(&root).or_else(|_| real.strip_prefix(&root)).ok().map(sandboxes::slashes);
+        let rest =
+            path.strip_prefix(&root).or_else(|_| real.strip_prefix(&root)).ok().map(sandboxes::slashes);
         if let Some(rest) = rest {
             let depth = root.components().count();
             if best.as_ref().is_none_or(|(known, _)| depth > *known) {
@@ -174,7 +180,11 @@ fn proposed_claims(segments: &[Segment], sandbox: &str, text: &str) -> Vec<Claim
         let mut seen = HashSet::new();
         for segment in behind.filter(|s| seen.insert(s.decision_id)) {
             claims.push(Claim {
-                segment: Segment { start: hunk.old_start, lines: hunk.old_lines, decision_id: segment.decision_id },
+                segment: Segment {
+                    start: hunk.old_start,
+                    lines: hunk.old_lines,
+                    decision_id: segment.decision_id,
+                },
                 proposed: true,
                 proposed_text: lines.get(hunk.new_start as usize..new_end as usize).map(|l| l.concat()),
             });
@@ -208,11 +218,14 @@ fn blamed(plan: &Plan, decisions: &BTreeMap<DecisionId, Decision>, claim: Claim)
 }
 
 /// The choice of Strategize (or the answer in its place) that a decision of Execute carries out.
-fn strategy_behind(decision: &Decision, decisions: &BTreeMap<DecisionId, Decision>) -> Option<StrategyBehind> {
+fn strategy_behind(
+    decision: &Decision,
+    decisions: &BTreeMap<DecisionId, Decision>,
+) -> Option<StrategyBehind> {
     let related = decision.parent_decision_id.into_iter().chain(decision.depends_on.iter().copied());
-    let found = related.filter_map(|id| decisions.get(&id)).find(|d| {
-        matches!(d.decision_type, DecisionType::StrategyChoice | DecisionType::UserIntervention)
-    })?;
+    let found = related
+        .filter_map(|id| decisions.get(&id))
+        .find(|d| matches!(d.decision_type, DecisionType::StrategyChoice | DecisionType::UserIntervention))?;
     // An answer stands in for its proposal, which holds the evidence.
     let proposal = decisions.values().find(|d| d.superseded_by == Some(found.decision_id));
     let evidence = proposal.unwrap_or(found);

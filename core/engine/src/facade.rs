@@ -1,14 +1,14 @@
 //! One way in: every operation is a type with a method name, parameters, an output and their schemas.
 
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use agents_domain::{Error, ErrorKind, Result};
 
-use crate::operations as ops;
 use crate::Engine;
+use crate::operations as ops;
 
 /// What precedes every method name on protocols that need a namespace of their own.
 pub const METHOD_PREFIX: &str = "_cleveragents/";
@@ -73,6 +73,8 @@ operations![
     ops::project::List,
     ops::project::Show,
     ops::project::Delete,
+    ops::project::LinkResource,
+    ops::project::UnlinkResource,
     ops::language_server::Add,
     ops::language_server::List,
     ops::language_server::Show,
@@ -120,7 +122,9 @@ impl Engine {
         let bare = method.strip_prefix(METHOD_PREFIX).unwrap_or(method);
         match catalogue().iter().find(|o| o.method == bare) {
             Some(operation) => (operation.run)(self, params),
-            None => Err(Error::new(ErrorKind::OperationNotFound, format!("there is no operation `{method}`"))),
+            None => {
+                Err(Error::new(ErrorKind::OperationNotFound, format!("there is no operation `{method}`")))
+            }
         }
     }
 }

@@ -13,8 +13,10 @@ mod sandboxes;
 mod tools;
 pub mod worker;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use agents_config::Config;
 use agents_domain::ids::PlanId;
@@ -23,7 +25,7 @@ use agents_domain::ports::language_servers::LanguageServers;
 use agents_domain::ports::store::{Reader, Store, StoreError, StoreExt, StoreResult, Writer};
 use agents_domain::{Error, ErrorKind, Result};
 
-pub use facade::{catalogue, Operation, OperationInfo, METHOD_PREFIX};
+pub use facade::{METHOD_PREFIX, Operation, OperationInfo, catalogue};
 
 /// Starts the worker of a plan in a process of its own and returns at once.
 pub trait WorkerSpawner: Send + Sync {
@@ -58,13 +60,19 @@ pub struct Engine {
     config: Arc<Config>,
     data_dir: PathBuf,
     user: String,
+    /// When this process last started a worker for a plan, and how often in a row.
+    starts: Mutex<HashMap<PlanId, (Instant, u32)>>,
 }
+
+/// The longest wait between two workers for a plan whose workers keep dying.
+const LONGEST_RESTART_WAIT: Duration = Duration::from_secs(60);
 
 impl Engine {
     /// Puts an engine together.
     pub fn new(parts: Parts) -> Self {
         let Parts { store, actors, language_servers, spawner, config, data_dir, user } = parts;
-        Self { store, actors, language_servers, spawner, config, data_dir, user }
+        let starts = Mutex::default();
+        Self { store, actors, language_servers, spawner, config, data_dir, user, starts }
     }
 
     /// The store, for watching changes by other processes.
@@ -98,8 +106,14 @@ impl Engine {
     /// Called by whoever looks: a command, or the language server. A plan whose worker was killed goes on here.
     pub fn ensure_workers(&self) -> Result<Vec<PlanId>> {
         let mut started = Vec::new();
-        for plan in self.view(|r| r.runnable_plans())? {
-            if !self.store.is_leased(plan)? {
+        let runnable = self.view(|r| r.runnable_plans())?;
+        self.starts().retain(|plan, _| runnable.contains(plan));
+        for plan in runnable {
+            let due = self.starts().get(&plan).is_none_or(|(at, count)| {
+                let wait = Duration::from_millis(250 << (*count).min(10));
+                at.elapsed() >= wait.min(LONGEST_RESTART_WAIT)
+            });
+            if due && !self.store.is_leased(plan)? {
                 self.start_worker(plan)?;
                 started.push(plan);
             }
@@ -107,10 +121,21 @@ impl Engine {
         Ok(started)
     }
 
+    fn starts(&self) -> MutexGuard<'_, HashMap<PlanId, (Instant, u32)>> {
+        self.starts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn start_worker(&self, plan: PlanId) -> Result<()> {
+        let mut starts = self.starts();
+        let count = starts.get(&plan).map_or(0, |(_, count)| *count);
+        starts.insert(plan, (Instant::now(), count + 1));
+        drop(starts);
         self.spawner.spawn(plan).map_err(|reason| {
-            Error::new(ErrorKind::PlanError, format!("the worker of plan {plan} could not be started: {reason}"))
-                .suggest(format!("agents plan execute {plan}"))
+            Error::new(
+                ErrorKind::PlanError,
+                format!("the worker of plan {plan} could not be started: {reason}"),
+            )
+            .suggest(format!("agents plan execute {plan}"))
         })
     }
 }

@@ -24,9 +24,12 @@ fn resolve<T: ToString + Copy>(kind: &str, text: &str, matches: &[T], list: &str
         several => {
             let shown: Vec<String> = several.iter().take(LISTED).map(ToString::to_string).collect();
             let more = if several.len() > LISTED { ", ..." } else { "" };
-            Err(Error::new(ErrorKind::ValidationFailed, format!("`{text}` is the start of several {kind} ids"))
-                .detail(format!("{}{more}", shown.join(", ")))
-                .suggest("give more characters of the id"))
+            Err(Error::new(
+                ErrorKind::ValidationFailed,
+                format!("`{text}` is the start of several {kind} ids"),
+            )
+            .detail(format!("{}{more}", shown.join(", ")))
+            .suggest("give more characters of the id"))
         }
     }
 }
@@ -35,8 +38,10 @@ impl Engine {
     /// The plan of an id or an unambiguous prefix of one.
     pub(crate) fn plan_id(&self, text: &str) -> Result<PlanId> {
         if !is_id_text(text) {
-            return Err(Error::not_found(format!("there is no plan `{text}`: expected the id of a plan or its beginning"))
-                .suggest("agents plan list"));
+            return Err(Error::not_found(format!(
+                "there is no plan `{text}`: expected the id of a plan or its beginning"
+            ))
+            .suggest("agents plan list"));
         }
         let prefix = text.to_ascii_uppercase();
         let matches = self.view(|r| r.plans_starting(&prefix, LISTED + 1))?;
@@ -55,8 +60,10 @@ impl Engine {
     /// The decision of an id or an unambiguous prefix of one.
     pub(crate) fn decision(&self, text: &str) -> Result<Decision> {
         let missing = || {
-            Error::not_found(format!("there is no decision `{text}`: expected the id of a decision or its beginning"))
-                .suggest("agents plan tree <PLAN>")
+            Error::not_found(format!(
+                "there is no decision `{text}`: expected the id of a decision or its beginning"
+            ))
+            .suggest("agents plan tree <PLAN>")
         };
         if !is_id_text(text) {
             return Err(missing());
@@ -73,13 +80,12 @@ impl Engine {
     /// Says so when an id is of another kind than the one asked for.
     fn hint_other_kind(&self, wanted: &str, prefix: &str) -> Result<()> {
         let found = self.view(|r| {
-                Ok([
-                    ("plan", "agents plan status", r.plans_starting(prefix, 1)?.len()),
-                    ("decision", "agents plan explain", r.decisions_starting(prefix, 1)?.len()),
-                    ("resource", "agents resource show", r.resources_starting(prefix, 1)?.len()),
-                ])
-            })
-            ?;
+            Ok([
+                ("plan", "agents plan status", r.plans_starting(prefix, 1)?.len()),
+                ("decision", "agents plan explain", r.decisions_starting(prefix, 1)?.len()),
+                ("resource", "agents resource show", r.resources_starting(prefix, 1)?.len()),
+            ])
+        })?;
         match found.into_iter().find(|(kind, _, n)| *kind != wanted && *n > 0) {
             Some((kind, command, _)) => {
                 Err(Error::not_found(format!("`{prefix}` is the id of a {kind}, not of a {wanted}"))
@@ -91,7 +97,8 @@ impl Engine {
 
     /// The resource of a name, an id, or an unambiguous prefix of an id.
     pub(crate) fn resource(&self, text: &str) -> Result<Resource> {
-        let missing = || Error::not_found(format!("there is no resource `{text}`")).suggest("agents resource list");
+        let missing =
+            || Error::not_found(format!("there is no resource `{text}`")).suggest("agents resource list");
         if let Ok(name) = text.parse::<QualifiedName>()
             && let Some(resource) = self.view(|r| r.resource_named(&name))?
         {
@@ -119,7 +126,6 @@ impl Engine {
         Ok(QualifiedName::parse_in(text, &namespace)?)
     }
 }
-
 
 pub(crate) fn missing_plan(id: PlanId) -> Error {
     Error::not_found(format!("there is no plan `{id}`")).suggest("agents plan list")

@@ -9,9 +9,9 @@ use agents_domain::plan::{Awaiting, AwaitingKind, Phase, Plan, State};
 use agents_domain::ports::actor::DecisionDraft;
 use agents_domain::ports::store::{AuditEntry, Reader, Writer};
 use agents_domain::{Error, Result};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
-use crate::{clock, Engine};
+use crate::{Engine, clock};
 
 /// The verbs the facade has.
 const OFFERED: &[Verb] = &[Verb::Execute, Verb::Apply, Verb::Prompt, Verb::Cancel];
@@ -32,7 +32,12 @@ pub(crate) fn allowed(plan: &Plan) -> Vec<AllowedAction> {
 }
 
 /// Moves a plan, writes it, and says so: one call per transition, inside the caller's transaction.
-pub(crate) fn advance(engine: &Engine, w: &dyn Writer, plan: &mut Plan, event: &Event) -> Result<Vec<Effect>> {
+pub(crate) fn advance(
+    engine: &Engine,
+    w: &dyn Writer,
+    plan: &mut Plan,
+    event: &Event,
+) -> Result<Vec<Effect>> {
     let taken = plan.state == State::Processing && plan.awaiting.is_none();
     let others = w.processing_count()?.saturating_sub(u32::from(taken));
     let context = Context {
@@ -82,14 +87,22 @@ fn phase_confidence(r: &dyn Reader, plan: &Plan) -> Result<Option<f64>> {
     let least = r
         .decisions(plan.plan_id)?
         .iter()
-        .filter(|d| d.superseded_by.is_none() && d.decision_type == wanted && d.approval != Some(Approval::ByPerson))
+        .filter(|d| {
+            d.superseded_by.is_none() && d.decision_type == wanted && d.approval != Some(Approval::ByPerson)
+        })
         .filter_map(|d| d.confidence)
         .reduce(f64::min);
     Ok(least)
 }
 
 /// Appends an event about a plan.
-pub(crate) fn emit(engine: &Engine, w: &dyn Writer, plan: &Plan, event_type: &str, facts: Value) -> Result<()> {
+pub(crate) fn emit(
+    engine: &Engine,
+    w: &dyn Writer,
+    plan: &Plan,
+    event_type: &str,
+    facts: Value,
+) -> Result<()> {
     let mut event = NewEvent::of_plan(event_type, plan, facts);
     event.user_identity = Some(engine.user.clone());
     w.append_event(&event, clock::now())?;
@@ -97,7 +110,13 @@ pub(crate) fn emit(engine: &Engine, w: &dyn Writer, plan: &Plan, event_type: &st
 }
 
 /// Appends an audit record about a plan.
-pub(crate) fn audit(engine: &Engine, w: &dyn Writer, plan: &Plan, event_type: &str, facts: Value) -> Result<()> {
+pub(crate) fn audit(
+    engine: &Engine,
+    w: &dyn Writer,
+    plan: &Plan,
+    event_type: &str,
+    facts: Value,
+) -> Result<()> {
     w.append_audit(&AuditEntry {
         event_type: event_type.to_owned(),
         plan_id: Some(plan.plan_id),
@@ -152,7 +171,8 @@ pub(crate) fn decision_of(
     evidence: &Evidence,
     known: &[Decision],
 ) -> Result<Decision> {
-    let broken = |why: String| Error::validation(format!("the decision `{}` was not recorded: {why}", draft.key));
+    let broken =
+        |why: String| Error::validation(format!("the decision `{}` was not recorded: {why}", draft.key));
     if plan.phase == Phase::Apply {
         return Err(broken("decisions are not made in Apply".to_owned()));
     }
@@ -161,10 +181,9 @@ pub(crate) fn decision_of(
         let word = draft.decision_type.as_str();
         return Err(broken(format!("an actor may not record a {word} in {}", plan.phase)));
     }
-    let chosen = draft
-        .alternatives
-        .get(draft.chosen)
-        .ok_or_else(|| broken(format!("option {} is not among its {} options", draft.chosen, draft.alternatives.len())))?;
+    let chosen = draft.alternatives.get(draft.chosen).ok_or_else(|| {
+        broken(format!("option {} is not among its {} options", draft.chosen, draft.alternatives.len()))
+    })?;
     if let Some(confidence) = draft.confidence.filter(|c| !(0.0..=1.0).contains(c)) {
         return Err(broken(format!("confidence {confidence} is not between 0 and 1")));
     }
@@ -176,7 +195,9 @@ pub(crate) fn decision_of(
         .find(|d| d.parent_decision_id.is_none() && d.superseded_by.is_none())
         .ok_or_else(|| broken("the plan has no root decision".to_owned()))?;
     let find = |key: &String| {
-        by_key(known, key).map(|d| d.decision_id).ok_or_else(|| broken(format!("there is no active decision `{key}`")))
+        by_key(known, key)
+            .map(|d| d.decision_id)
+            .ok_or_else(|| broken(format!("there is no active decision `{key}`")))
     };
     let parent = draft.parent.as_ref().map(find).transpose()?.unwrap_or(root.decision_id);
     let mut depends_on = draft.depends_on.iter().map(find).collect::<Result<Vec<_>>>()?;
@@ -188,8 +209,14 @@ pub(crate) fn decision_of(
     depends_on.sort_unstable();
     depends_on.dedup();
     let computed = gates::computed_confidence(&gates::Factors::default()).score;
-    let outcome =
-        gates::decision_gate(&plan.profile.profile, plan.phase, draft.confidence, computed, plan.commanded, false);
+    let outcome = gates::decision_gate(
+        &plan.profile.profile,
+        plan.phase,
+        draft.confidence,
+        computed,
+        plan.commanded,
+        false,
+    );
     let undoing = draft.decision_type == DecisionType::ErrorRecovery;
     let approval = match outcome {
         GateOutcome::Pass(approval) => Some(approval),

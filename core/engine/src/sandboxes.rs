@@ -6,7 +6,7 @@ use agents_domain::changes::FileDiff;
 use agents_domain::ids::{PlanId, ResourceId};
 use agents_domain::plan::{Plan, SandboxRef};
 use agents_domain::ports::actor::FileEntry;
-use agents_domain::resource::{resource_type, Resource, SandboxStrategy};
+use agents_domain::resource::{Resource, SandboxStrategy, resource_type};
 use agents_domain::text::FileEdit;
 use agents_domain::{Error, ErrorKind, Result};
 use agents_sandbox::{AppliedEdit, CommitId, Repository, SandboxError, Worktree};
@@ -14,7 +14,8 @@ use agents_sandbox::{AppliedEdit, CommitId, Repository, SandboxError, Worktree};
 use crate::Engine;
 
 /// Folders of installed dependencies that repositories ignore and that servers and test runners need to see.
-const DEPENDENCY_FOLDERS: &[&str] = &["node_modules", ".venv", "venv", "env", "vendor", ".tox", "__pypackages__"];
+const DEPENDENCY_FOLDERS: &[&str] =
+    &["node_modules", ".venv", "venv", "env", "vendor", ".tox", "__pypackages__"];
 
 /// An open sandbox with what the engine knows of it.
 #[derive(Debug)]
@@ -76,11 +77,11 @@ pub(crate) fn open_all(engine: &Engine, plan: &Plan, in_flight: &[String]) -> Re
             Some(known) => {
                 let worktree = Worktree::open(&repository, Path::new(&known.path)).map_err(sandbox_error)?;
                 let found = worktree.recover().map_err(sandbox_error)?;
-                let foreign: Vec<String> = found.dirty.into_iter().filter(|p| !in_flight.contains(p)).collect();
+                let foreign: Vec<String> =
+                    found.dirty.into_iter().filter(|p| !in_flight.contains(p)).collect();
                 if !foreign.is_empty() {
-                    let commit = worktree
-                        .checkpoint("Edits found in the sandbox", &foreign)
-                        .map_err(sandbox_error)?;
+                    let commit =
+                        worktree.checkpoint("Edits found in the sandbox", &foreign).map_err(sandbox_error)?;
                     opened.kept.push((linked.resource_id, commit.to_string(), foreign));
                 }
                 worktree.restore(&commit_id(&known.commit)?).map_err(sandbox_error)?;
@@ -89,13 +90,12 @@ pub(crate) fn open_all(engine: &Engine, plan: &Plan, in_flight: &[String]) -> Re
             None => {
                 let dir = directory(engine, plan.plan_id, linked.resource_id);
                 if let Some(parent) = dir.parent() {
-                    std::fs::create_dir_all(parent).map_err(|e| {
-                        Error::new(ErrorKind::Io, format!("{}: {e}", parent.display()))
-                    })?;
+                    std::fs::create_dir_all(parent)
+                        .map_err(|e| Error::new(ErrorKind::Io, format!("{}: {e}", parent.display())))?;
                 }
                 let snapshot = agents_sandbox::snapshot(&repository, plan.plan_id).map_err(sandbox_error)?;
-                let worktree =
-                    Worktree::create(&repository, &snapshot, &dir, DEPENDENCY_FOLDERS).map_err(sandbox_error)?;
+                let worktree = Worktree::create(&repository, &snapshot, &dir, DEPENDENCY_FOLDERS)
+                    .map_err(sandbox_error)?;
                 opened.fresh.push(SandboxRef {
                     resource_id: linked.resource_id,
                     original: repository.path().display().to_string(),
@@ -188,8 +188,12 @@ pub(crate) fn diff(engine: &Engine, plan: &Plan) -> Result<Vec<(ResourceId, File
     let mut all = Vec::new();
     for sandbox in &plan.sandboxes {
         let repository = Repository::open(Path::new(&sandbox.original)).map_err(sandbox_error)?;
-        let files = agents_sandbox::diff(&repository, &commit_id(&sandbox.base_commit)?, &commit_id(&sandbox.commit)?)
-            .map_err(sandbox_error)?;
+        let files = agents_sandbox::diff(
+            &repository,
+            &commit_id(&sandbox.base_commit)?,
+            &commit_id(&sandbox.commit)?,
+        )
+        .map_err(sandbox_error)?;
         all.extend(files.into_iter().map(|file| (sandbox.resource_id, file)));
     }
     Ok(all)
@@ -208,9 +212,9 @@ pub(crate) fn commit_id(text: &str) -> Result<CommitId> {
 /// A sandbox failure as the facade reports it.
 pub(crate) fn sandbox_error(error: SandboxError) -> Error {
     let kind = match &error {
-        SandboxError::NotFound { .. } | SandboxError::NotARepository { .. } | SandboxError::NoSandbox { .. } => {
-            ErrorKind::NotFound
-        }
+        SandboxError::NotFound { .. }
+        | SandboxError::NotARepository { .. }
+        | SandboxError::NoSandbox { .. } => ErrorKind::NotFound,
         SandboxError::Exists { .. } => ErrorKind::AlreadyExists,
         SandboxError::Locked { .. } | SandboxError::Unmerged { .. } | SandboxError::Dirty { .. } => {
             ErrorKind::InvalidState

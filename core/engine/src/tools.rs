@@ -8,7 +8,7 @@ use agents_domain::ports::actor::Request;
 use agents_domain::text::FileEdit;
 use agents_sandbox::AppliedEdit;
 use serde::Deserialize;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::sandboxes::OpenSandbox;
 
@@ -38,8 +38,11 @@ impl Written {
 
     /// What the actor is told.
     pub fn result(&self) -> Value {
-        let files: Vec<Value> =
-            self.edits.iter().map(|e| json!({ "path": e.path, "old_path": e.old_path, "kind": e.kind })).collect();
+        let files: Vec<Value> = self
+            .edits
+            .iter()
+            .map(|e| json!({ "path": e.path, "old_path": e.old_path, "kind": e.kind }))
+            .collect();
         json!({ "files": files })
     }
 }
@@ -59,7 +62,12 @@ pub(crate) fn paths_of(request: &Request) -> Vec<String> {
 }
 
 /// Runs a tool; `Err` is a reason for the actor, and nothing was changed.
-pub(crate) fn run(plan: &Plan, tool: &str, args: Value, sandboxes: &[OpenSandbox]) -> Result<Written, String> {
+pub(crate) fn run(
+    plan: &Plan,
+    tool: &str,
+    args: Value,
+    sandboxes: &[OpenSandbox],
+) -> Result<Written, String> {
     if tool != APPLY_EDITS {
         return Err(format!("there is no tool `{tool}`"));
     }
@@ -68,7 +76,8 @@ pub(crate) fn run(plan: &Plan, tool: &str, args: Value, sandboxes: &[OpenSandbox
         Phase::Execute => {}
         phase => return Err(format!("nothing is written in {phase}")),
     }
-    let args: ApplyEdits = serde_path_to_error::deserialize(args).map_err(|e| format!("at `{}`: {}", e.path(), e.inner()))?;
+    let args: ApplyEdits =
+        serde_path_to_error::deserialize(args).map_err(|e| format!("at `{}`: {}", e.path(), e.inner()))?;
     let sandbox = sandboxes
         .iter()
         .find(|s| s.resource_id == args.resource)

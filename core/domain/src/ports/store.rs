@@ -253,6 +253,8 @@ pub struct ActorRun {
     pub group_starts: std::collections::BTreeMap<String, Vec<(ResourceId, String)>>,
     /// Retries of the present step.
     pub retries: u32,
+    /// Workers in a row that died at the present step.
+    pub lost_workers: u32,
 }
 
 /// Decisions.

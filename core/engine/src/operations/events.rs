@@ -1,7 +1,7 @@
 //! What happened, for whoever follows.
 
-use agents_domain::event::Event;
 use agents_domain::Result;
+use agents_domain::event::Event;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,13 +40,12 @@ impl Operation for After {
         let plan = self.plan.as_deref().map(|text| engine.plan_id(text)).transpose()?;
         let limit = self.limit.unwrap_or(1000).clamp(1, 10_000);
         engine.view(|r| {
-                let Some(after) = self.sequence else {
-                    return Ok(AfterOutput { events: Vec::new(), sequence: r.last_event()? });
-                };
-                let events = r.events_after(after, plan, limit)?;
-                let sequence = events.last().map_or(after, |e| e.sequence);
-                Ok(AfterOutput { events, sequence })
-            })
-            
+            let Some(after) = self.sequence else {
+                return Ok(AfterOutput { events: Vec::new(), sequence: r.last_event()? });
+            };
+            let events = r.events_after(after, plan, limit)?;
+            let sequence = events.last().map_or(after, |e| e.sequence);
+            Ok(AfterOutput { events, sequence })
+        })
     }
 }

@@ -5,4 +5,5 @@ pub mod events;
 pub mod language_server;
 pub mod plan;
 pub mod project;
+mod registry;
 pub mod resource;

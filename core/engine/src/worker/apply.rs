@@ -3,21 +3,21 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use agents_domain::Result;
 use agents_domain::changes::Change;
 use agents_domain::decision::Decision;
 use agents_domain::ids::ResourceId;
 use agents_domain::plan::machine::Event;
 use agents_domain::plan::{AppliedResource, ApplyMode, Phase, Plan, PlanFailure, SandboxRef};
-use agents_domain::Result;
 use agents_sandbox::apply::{self, Applied, ApplyError, ApplyPlan, ApplyRefusal, Resumed};
-use agents_sandbox::{fault, Removal, Repository, Snapshot};
+use agents_sandbox::{Removal, Repository, Snapshot, fault};
 use serde_json::json;
 
 use super::{Stop, Worker};
+use crate::Engine;
 use crate::operations::plan::apply_refused;
 use crate::records::{self, emit};
 use crate::sandboxes::{commit_id, sandbox_error};
-use crate::Engine;
 
 /// Characters of a commit's first line.
 const SUBJECT: usize = 72;
@@ -36,8 +36,11 @@ impl<'p> Target<'p> {
     fn all(engine: &Engine, plan: &'p Plan) -> Result<Vec<Self>> {
         let open = |sandbox: &'p SandboxRef| {
             let repository = Repository::open(Path::new(&sandbox.original)).map_err(sandbox_error)?;
-            let journal =
-                engine.data_dir.join("journals").join(plan.plan_id.to_string()).join(sandbox.resource_id.to_string());
+            let journal = engine
+                .data_dir
+                .join("journals")
+                .join(plan.plan_id.to_string())
+                .join(sandbox.resource_id.to_string());
             Ok(Self { sandbox, repository, journal })
         };
         plan.sandboxes.iter().map(open).collect()
@@ -48,10 +51,12 @@ impl<'p> Target<'p> {
             ApplyMode::Commit => apply::ApplyMode::Commit,
             ApplyMode::NoCommit => apply::ApplyMode::NoCommit,
         };
-        let id = |text: &str| commit_id(text).map_err(|_| agents_sandbox::SandboxError::Damaged {
-            path: PathBuf::from(&self.sandbox.path),
-            detail: format!("`{text}` is no commit"),
-        });
+        let id = |text: &str| {
+            commit_id(text).map_err(|_| agents_sandbox::SandboxError::Damaged {
+                path: PathBuf::from(&self.sandbox.path),
+                detail: format!("`{text}` is no commit"),
+            })
+        };
         let snapshot = Snapshot {
             plan: plan.plan_id,
             commit: id(&self.sandbox.base_commit)?,
@@ -102,7 +107,12 @@ impl Worker<'_> {
             match apply::resume_or_undo(&target.journal) {
                 Ok(Resumed::Finished(applied)) => done.push((target.sandbox.resource_id, applied)),
                 Ok(Resumed::Undone { reason, .. }) => {
-                    self.progress(plan, &format!("An apply that was cut off was taken back: {reason}"), None, None);
+                    self.progress(
+                        plan,
+                        &format!("An apply that was cut off was taken back: {reason}"),
+                        None,
+                        None,
+                    );
                     open.push(target);
                 }
                 Ok(Resumed::Nothing) => open.push(target),
@@ -177,15 +187,7 @@ impl Worker<'_> {
                 emit(self.engine, w, plan, "sandbox.committed", facts)?;
             }
             self.advance(w, plan, &Event::ApplyCommitted)?;
-            let facts = json!({
-                "project_names": plan.projects,
-                "files_changed": done.iter().map(|(_, a)| a.files.len()).sum::<usize>(),
-                "lines_added": plan.applied.iter().map(|a| a.insertions).sum::<u32>(),
-                "lines_removed": plan.applied.iter().map(|a| a.deletions).sum::<u32>(),
-                "resources_modified": plan.applied.iter().map(|a| a.resource_id).collect::<Vec<_>>(),
-                "commits": plan.applied.iter().filter_map(|a| a.commit.clone()).collect::<Vec<_>>(),
-                "why": plan.description,
-            });
+            let facts = json!({ "why": plan.description, "actors": plan.actors, "applied": plan.applied });
             records::audit(self.engine, w, plan, "plan_applied", facts)?;
             Ok(())
         })

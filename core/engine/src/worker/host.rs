@@ -8,8 +8,8 @@ use agents_domain::plan::State;
 use agents_domain::ports::actor::{ActorFailure, ActorHost, ActorWorkspace, FileEntry, Progress};
 use agents_domain::ports::store::{StoreExt, Watch};
 
-use crate::sandboxes::OpenSandbox;
 use crate::Engine;
+use crate::sandboxes::OpenSandbox;
 
 /// The least time between two recorded lines of progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);

@@ -16,15 +16,17 @@ use agents_domain::{Error, Result};
 use agents_sandbox::fault;
 use serde_json::json;
 
-use crate::records::{self, advance, emit};
 use crate::Engine;
+use crate::records::{self, advance, emit};
 
 /// How a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// Another live worker has the plan.
     Held,
-    /// The plan waits for a person, for a slot, or is done.
+    /// All slots are taken; the plan stays queued.
+    NoSlot,
+    /// The plan waits for a person, or is done.
     Paused,
 }
 
@@ -36,10 +38,16 @@ pub async fn run(engine: &Engine, id: PlanId) -> Result<Ended> {
     let worker = Worker { engine, id, lease };
     let worked = worker.work().await;
     drop(worker);
-    // A slot may have become free for another plan, and a command may have come in while this worker was leaving.
-    engine.ensure_workers()?;
-    worked.map(|()| Ended::Paused)
+    let ended = worked?;
+    if ended == Ended::Paused {
+        // A slot may have become free for another plan, and a command may have come in while this worker was leaving.
+        engine.ensure_workers()?;
+    }
+    Ok(ended)
 }
+
+/// Workers in a row that may die at one step.
+const LOST_WORKERS: u32 = 5;
 
 struct Worker<'e> {
     engine: &'e Engine,
@@ -71,23 +79,23 @@ impl From<agents_domain::ports::store::StoreError> for Stop {
 }
 
 impl Worker<'_> {
-    async fn work(&self) -> Result<()> {
+    async fn work(&self) -> Result<Ended> {
         self.take_over()?;
         loop {
             let plan = self.plan()?;
             if plan.awaiting.is_some() {
-                return Ok(());
+                return Ok(Ended::Paused);
             }
             let done = match (plan.phase, plan.state) {
                 (_, State::Queued) => {
                     if !self.take()? {
-                        return Ok(());
+                        return Ok(Ended::NoSlot);
                     }
                     Ok(())
                 }
                 (Phase::Strategize | Phase::Execute, State::Processing) => self.run_phase(&plan).await,
                 (Phase::Apply, State::Processing) => self.run_apply(&plan),
-                _ => return Ok(()),
+                _ => return Ok(Ended::Paused),
             };
             match done {
                 Ok(()) | Err(Stop::Moved) => {}
@@ -110,12 +118,40 @@ impl Worker<'_> {
             if died && plan.state == State::Processing && plan.awaiting.is_none() {
                 plan.resumed_from = w.checkpoints(self.id)?.last().map(|c| c.checkpoint_id);
                 self.advance(w, plan, &Event::WorkerLost)?;
+                self.count_loss(w, plan)?;
             } else {
                 records::touch(w, plan)?;
             }
             Ok(())
         });
         unless_moved(taken, ())
+    }
+
+    /// Gives a phase up whose workers keep dying at the same step, so that it does not go on for ever.
+    fn count_loss(&self, w: &dyn Writer, plan: &mut Plan) -> Result<()> {
+        if plan.phase == Phase::Apply {
+            return Ok(());
+        }
+        let mut run =
+            w.actor_run(self.id, plan.phase)?.unwrap_or_else(|| steps::fresh_run(self.id, plan.phase));
+        run.lost_workers += 1;
+        w.put_actor_run(&run)?;
+        if run.lost_workers >= LOST_WORKERS {
+            let failure = PlanFailure {
+                message: format!("the worker died {} times at the same step", run.lost_workers),
+                category: "internal".to_owned(),
+                phase: plan.phase,
+                tool: None,
+                step: Some(format!("step {}", run.step + 1)),
+                recoverable: true,
+                retries: run.lost_workers,
+                hints: vec![format!("look at the worker's log, then: agents plan execute {}", self.id)],
+            };
+            self.advance(w, plan, &Event::Unrecovered(failure))?;
+            run.lost_workers = 0;
+            w.put_actor_run(&run)?;
+        }
+        Ok(())
     }
 
     /// Takes a queued phase; `false` when all slots are taken.
@@ -167,7 +203,8 @@ impl Worker<'_> {
             }
             let run = w.actor_run(self.id, plan.phase)?;
             let mut context = records::context_of(plan);
-            context.step_retries_left = context.step_retries_left.saturating_sub(run.as_ref().map_or(0, |r| r.retries));
+            context.step_retries_left =
+                context.step_retries_left.saturating_sub(run.as_ref().map_or(0, |r| r.retries));
             let effects =
                 records::advance_in(self.engine, w, plan, &Event::StepFailed(failure.clone()), &context)?;
             if let Some(mut run) = run.filter(|_| effects.contains(&Effect::RestoreCheckpoint)) {

@@ -12,8 +12,8 @@ use agents_sandbox::fault;
 use serde_json::json;
 
 use super::{Stop, Worker};
-use crate::records::{self, by_key, emit, Evidence};
 use crate::clock;
+use crate::records::{self, Evidence, by_key, emit};
 use crate::sandboxes::OpenSandbox;
 use crate::tools::{self, Written};
 
@@ -41,7 +41,9 @@ impl Worker<'_> {
             Request::Tool { call_id, tool, args, .. } => {
                 let plan = self.plan()?;
                 match tools::run(&plan, &tool, args, sandboxes) {
-                    Ok(written) => self.record_writes(run, &call_id, &tool, &decision, &written, sandboxes)?,
+                    Ok(written) => {
+                        self.record_writes(run, &call_id, &tool, &decision, &written, sandboxes)?
+                    }
                     Err(why) => self.refuse(run, format!("{tool}: {why}"))?,
                 }
             }
@@ -56,7 +58,9 @@ impl Worker<'_> {
             return self.commit_request(run, None);
         }
         let store = &self.engine.store;
-        let bytes = |value: &serde_json::Value| serde_json::to_vec(value).map_err(|e| agents_domain::Error::internal(e.to_string()));
+        let bytes = |value: &serde_json::Value| {
+            serde_json::to_vec(value).map_err(|e| agents_domain::Error::internal(e.to_string()))
+        };
         let evidence = Evidence {
             context_ref: store.put_blob(&bytes(&draft.context)?)?,
             state_ref: store.put_blob(&bytes(&run.state)?)?,
@@ -144,7 +148,13 @@ impl Worker<'_> {
             set_commit(plan, written.resource_id, &commit);
             plan.tool_calls += 1;
             records::touch(w, plan)?;
-            emit(self.engine, w, plan, "tool.completed", json!({ "tool_name": tool, "checkpoint_created": true }))?;
+            emit(
+                self.engine,
+                w,
+                plan,
+                "tool.completed",
+                json!({ "tool_name": tool, "checkpoint_created": true }),
+            )?;
             w.put_actor_run(&next)?;
             Ok(())
         })?;
@@ -153,7 +163,13 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn checkpoint(&self, run: &mut ActorRun, key: &str, label: &str, decision: &Decision) -> Result<(), Stop> {
+    fn checkpoint(
+        &self,
+        run: &mut ActorRun,
+        key: &str,
+        label: &str,
+        decision: &Decision,
+    ) -> Result<(), Stop> {
         let mut next = run.clone();
         next.done += 1;
         next.observations.push(Observation::Checkpointed { decision: key.to_owned() });
@@ -185,7 +201,13 @@ impl Worker<'_> {
     }
 
     /// Takes back every write under a decision, when none has come after it.
-    fn undo(&self, run: &mut ActorRun, key: &str, decision: &Decision, sandboxes: &[OpenSandbox]) -> Result<(), Stop> {
+    fn undo(
+        &self,
+        run: &mut ActorRun,
+        key: &str,
+        decision: &Decision,
+        sandboxes: &[OpenSandbox],
+    ) -> Result<(), Stop> {
         let Some(starts) = run.group_starts.get(key).cloned() else {
             return self.refuse(run, format!("nothing was written under `{key}`"));
         };
@@ -257,10 +279,9 @@ fn decision_behind(request: &Request, run: &ActorRun, decisions: &[Decision]) ->
 }
 
 fn sandbox_of(sandboxes: &[OpenSandbox], resource: ResourceId) -> Result<&OpenSandbox, Stop> {
-    sandboxes
-        .iter()
-        .find(|s| s.resource_id == resource)
-        .ok_or_else(|| Stop::Broken(agents_domain::Error::internal(format!("no sandbox of resource {resource} is open"))))
+    sandboxes.iter().find(|s| s.resource_id == resource).ok_or_else(|| {
+        Stop::Broken(agents_domain::Error::internal(format!("no sandbox of resource {resource} is open")))
+    })
 }
 
 fn commit_of(plan: &Plan, resource: ResourceId) -> String {

@@ -5,9 +5,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agents_domain::Error;
 use agents_domain::checkpoint::{Checkpoint, CheckpointKind};
 use agents_domain::decision::Decision;
-use agents_domain::ids::CheckpointId;
+use agents_domain::ids::{CheckpointId, PlanId};
 use agents_domain::plan::machine::{Context, Effect, Event};
 use agents_domain::plan::{Awaiting, Phase, Plan, PlanFailure, State};
 use agents_domain::ports::actor::{
@@ -15,10 +16,9 @@ use agents_domain::ports::actor::{
 };
 use agents_domain::ports::language_servers::WorkspaceSpec;
 use agents_domain::ports::store::ActorRun;
-use agents_domain::Error;
 use agents_sandbox::fault;
 use futures::FutureExt;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::host::Host;
 use super::{Stop, Worker};
@@ -54,12 +54,11 @@ impl Worker<'_> {
     /// Runs Strategize or Execute until it is done, pauses or fails.
     pub(super) async fn run_phase(&self, plan: &Plan) -> Result<(), Stop> {
         let sandboxes = self.open_sandboxes(plan)?;
-        let name = if plan.phase == Phase::Strategize { &plan.actors.strategy } else { &plan.actors.execution };
-        let actor = self
-            .engine
-            .actors
-            .find(name)
-            .ok_or_else(|| Error::not_found(format!("there is no actor `{name}`, which the plan was made with")))?;
+        let name =
+            if plan.phase == Phase::Strategize { &plan.actors.strategy } else { &plan.actors.execution };
+        let actor = self.engine.actors.find(name).ok_or_else(|| {
+            Error::not_found(format!("there is no actor `{name}`, which the plan was made with"))
+        })?;
         let servers = self.engine.view(|r| r.language_servers())?;
         let mut workspaces = Vec::new();
         for sandbox in &sandboxes {
@@ -147,18 +146,7 @@ impl Worker<'_> {
     /// The run as last committed, or a fresh one.
     fn run_of(&self, plan: &Plan) -> Result<ActorRun, Stop> {
         let run = self.engine.view(|r| r.actor_run(self.id, plan.phase))?;
-        Ok(run.unwrap_or_else(|| ActorRun {
-            plan_id: self.id,
-            phase: plan.phase,
-            step: 0,
-            state: Value::Null,
-            requests: Vec::new(),
-            done: 0,
-            observations: Vec::new(),
-            outcome: StepOutcome::Continue,
-            group_starts: BTreeMap::new(),
-            retries: 0,
-        }))
+        Ok(run.unwrap_or_else(|| fresh_run(self.id, plan.phase)))
     }
 
     async fn step(
@@ -169,7 +157,11 @@ impl Worker<'_> {
         run: ActorRun,
     ) -> Result<(), Stop> {
         if run.step >= MAX_STEPS {
-            return Err(Stop::Failed(self.failure(plan, &run, "the actor does not come to an end".to_owned())));
+            return Err(Stop::Failed(self.failure(
+                plan,
+                &run,
+                "the actor does not come to an end".to_owned(),
+            )));
         }
         let decisions = self.engine.view(|r| r.decisions(self.id))?;
         let handover = match plan.phase {
@@ -197,7 +189,11 @@ impl Worker<'_> {
             Ok(Ok(output)) => output,
             Ok(Err(failure)) => return self.step_failed(plan, run, failure).await,
             Err(_) => {
-                return Err(Stop::Failed(self.failure(plan, &run, "the actor panicked; this is a defect".to_owned())))
+                return Err(Stop::Failed(self.failure(
+                    plan,
+                    &run,
+                    "the actor panicked; this is a defect".to_owned(),
+                )));
             }
         };
         fault::point("worker.step-returned");
@@ -221,6 +217,7 @@ impl Worker<'_> {
             observations: Vec::new(),
             outcome,
             retries: 0,
+            lost_workers: 0,
             ..run
         };
         self.write(|w, plan| {
@@ -296,7 +293,9 @@ impl Worker<'_> {
     fn await_decision(&self) -> Result<(), Stop> {
         self.write(|w, plan| {
             let decisions = w.decisions(self.id)?;
-            let Some(first) = decisions.iter().find(|d| d.pending && d.superseded_by.is_none()) else { return Ok(()) };
+            let Some(first) = decisions.iter().find(|d| d.pending && d.superseded_by.is_none()) else {
+                return Ok(());
+            };
             let first = awaiting_decision(plan, first);
             self.advance(w, plan, &Event::DecisionsPending { first })?;
             Ok(())
@@ -322,9 +321,10 @@ impl Worker<'_> {
 
     /// Makes the plan's sandboxes on first use, re-opens them after that, and brings each to its last committed state.
     fn open_sandboxes(&self, plan: &Plan) -> Result<Vec<OpenSandbox>, Stop> {
-        let in_flight = self.engine.view(|r| r.actor_run(self.id, plan.phase))?.map_or_else(Vec::new, |run| {
-            run.requests.get(run.done).map_or_else(Vec::new, tools::paths_of)
-        });
+        let in_flight = self
+            .engine
+            .view(|r| r.actor_run(self.id, plan.phase))?
+            .map_or_else(Vec::new, |run| run.requests.get(run.done).map_or_else(Vec::new, tools::paths_of));
         let opened = sandboxes::open_all(self.engine, plan, &in_flight)?;
         fault::point("worker.sandbox-made");
         if opened.fresh.is_empty() && opened.kept.is_empty() {
@@ -345,7 +345,12 @@ impl Worker<'_> {
                 plan.sandboxes.retain(|s| s.resource_id != sandbox.resource_id);
                 plan.sandboxes.push(sandbox.clone());
                 let label = "Before the first change".to_owned();
-                w.insert_checkpoint(&checkpoint(sandbox.resource_id, CheckpointKind::Base, label, &sandbox.commit))?;
+                w.insert_checkpoint(&checkpoint(
+                    sandbox.resource_id,
+                    CheckpointKind::Base,
+                    label,
+                    &sandbox.commit,
+                ))?;
                 let facts = json!({
                     "resource_id": sandbox.resource_id, "strategy": "git_worktree", "path": sandbox.path,
                     "untouchable": sandbox.untouchable.len(),
@@ -353,7 +358,8 @@ impl Worker<'_> {
                 emit(self.engine, w, plan, "sandbox.created", facts)?;
             }
             for (resource, commit, paths) in &opened.kept {
-                let label = format!("Edits found in the sandbox, taken out and kept here: {}", paths.join(", "));
+                let label =
+                    format!("Edits found in the sandbox, taken out and kept here: {}", paths.join(", "));
                 w.insert_checkpoint(&checkpoint(*resource, CheckpointKind::Manual, label.clone(), commit))?;
                 let facts = json!({ "resource_id": resource, "strategy": "git_worktree", "reason": label });
                 emit(self.engine, w, plan, "sandbox.rolled_back", facts)?;
@@ -365,6 +371,23 @@ impl Worker<'_> {
     }
 }
 
+/// A run before its first step.
+pub(super) fn fresh_run(plan_id: PlanId, phase: Phase) -> ActorRun {
+    ActorRun {
+        plan_id,
+        phase,
+        step: 0,
+        state: Value::Null,
+        requests: Vec::new(),
+        done: 0,
+        observations: Vec::new(),
+        outcome: StepOutcome::Continue,
+        group_starts: BTreeMap::new(),
+        retries: 0,
+        lost_workers: 0,
+    }
+}
+
 /// What the last step's requests came to; decisions as they stand now, answers in place of proposals.
 fn observations(run: &ActorRun, decisions: &[Decision]) -> Vec<Observation> {
     let mut out: Vec<Observation> = run
@@ -372,7 +395,9 @@ fn observations(run: &ActorRun, decisions: &[Decision]) -> Vec<Observation> {
         .iter()
         .take(run.done)
         .filter_map(|request| match request {
-            Request::RecordDecision(draft) => by_key(decisions, &draft.key).map(|d| Observation::Decided(known(d))),
+            Request::RecordDecision(draft) => {
+                by_key(decisions, &draft.key).map(|d| Observation::Decided(known(d)))
+            }
             _ => None,
         })
         .collect();

@@ -6,18 +6,19 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use agents_config::Config;
+use agents_domain::QualifiedName;
 use agents_domain::diagnostics::Diagnostic;
 use agents_domain::ids::PlanId;
+use agents_domain::ports::BoxFuture;
 use agents_domain::ports::actor::{Actor, Actors};
 use agents_domain::ports::language_servers::{
-    CodeActionOffer, FileDiagnostics, FileEvent, LanguageServers, LanguageWorkspace, ServerStatus, WorkspaceSpec,
+    CodeActionOffer, FileDiagnostics, FileEvent, LanguageServers, LanguageWorkspace, ServerStatus,
+    WorkspaceSpec,
 };
-use agents_domain::ports::BoxFuture;
-use agents_domain::QualifiedName;
 use agents_engine::worker::{self, Ended};
 use agents_engine::{Engine, Operation, Parts, WorkerSpawner};
 use agents_store::SqliteStore;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Remembers which workers were asked for.
@@ -131,9 +132,12 @@ impl Bench {
             user: "tester".to_owned(),
         });
         let bench = Self { dir, engine, asked };
-        bench.ok("registry/resource/add", json!({
-            "resource_type": "git-checkout", "name": "local/repo", "properties": { "path": bench.repo() },
-        }));
+        bench.ok(
+            "registry/resource/add",
+            json!({
+                "resource_type": "git-checkout", "name": "local/repo", "properties": { "path": bench.repo() },
+            }),
+        );
         bench.ok("registry/project/create", json!({ "name": "local/app", "resources": ["local/repo"] }));
         bench
     }
@@ -173,9 +177,12 @@ impl Bench {
 
     /// Makes a plan, starts Strategize where the profile asks first, and works on it until it pauses.
     pub fn plan(&self, action: &str, profile: &str) -> String {
-        let made = self.ok("plan/use", json!({
-            "action": action, "projects": ["local/app"], "automation_profile": profile,
-        }));
+        let made = self.ok(
+            "plan/use",
+            json!({
+                "action": action, "projects": ["local/app"], "automation_profile": profile,
+            }),
+        );
         let id = made["plan_id"].as_str().unwrap().to_owned();
         if !made["awaiting"].is_null() {
             self.ok("plan/execute", json!({ "plan": id }));

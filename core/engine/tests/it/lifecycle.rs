@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use agents_actors::scripted::Scripted;
-use agents_domain::ports::actor::Actor;
 use agents_domain::ErrorKind;
+use agents_domain::ports::actor::Actor;
 use agents_engine::worker::Ended;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
-use crate::harness::{git, Bench};
+use crate::harness::{Bench, git};
 
 /// One choice with two options, confidence 0.7, then one edit of `a.txt` under it, checkpointed.
 fn choose_and_edit() -> Value {
@@ -81,7 +81,10 @@ fn a_plan_goes_from_use_to_applied_and_only_apply_changes_the_checkout() {
     assert_eq!(read(&bench), "one\ntwo\nthree\n");
 
     let diff = bench.ok("plan/diff", json!({ "plan": plan }));
-    assert_eq!((&diff["diff_summary"]["insertions"], &diff["diff_summary"]["deletions"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (&diff["diff_summary"]["insertions"], &diff["diff_summary"]["deletions"]),
+        (&json!(1), &json!(1))
+    );
     let behind = &diff["patch_preview"][0]["hunks"][0]["decisions"];
     let tree = bench.ok("plan/tree", json!({ "plan": plan }));
     let strategy = &tree["tree"]["children"][0];
@@ -97,9 +100,12 @@ fn a_plan_goes_from_use_to_applied_and_only_apply_changes_the_checkout() {
     let message = git(&bench.repo(), &["log", "-1", "--format=%B"]);
     assert!(message.contains(&plan), "{message}");
 
-    let explained = bench.ok("plan/explain", json!({
-        "decision": strategy["decision_id"], "show_context": true,
-    }));
+    let explained = bench.ok(
+        "plan/explain",
+        json!({
+            "decision": strategy["decision_id"], "show_context": true,
+        }),
+    );
     assert_eq!(explained["context_snapshot"]["document"], json!({ "seen": ["a.txt"] }));
     assert_eq!(explained["alternatives_count"], 2);
     assert_eq!(explained["impact"]["downstream_decisions"], 1);
@@ -153,7 +159,10 @@ fn a_decision_below_its_threshold_waits_and_an_answer_takes_its_place() {
     let first = status["awaiting"]["decision_id"].clone();
 
     // A number that is no option changes nothing.
-    assert_eq!(bench.err("plan/prompt", json!({ "plan": plan, "guidance": "3" })).kind, ErrorKind::ValidationFailed);
+    assert_eq!(
+        bench.err("plan/prompt", json!({ "plan": plan, "guidance": "3" })).kind,
+        ErrorKind::ValidationFailed
+    );
 
     let answered = bench.ok("plan/prompt", json!({ "plan": plan, "guidance": "2" }));
     assert_eq!(answered["guidance_added"]["option"], "Leave alone");
@@ -341,7 +350,8 @@ fn ids_are_found_by_their_beginning_and_told_apart_by_kind() {
     let plan = bench.plan("local/act", "trusted");
     let other = bench.plan("local/act", "trusted");
     assert_eq!(bench.status(&plan.to_lowercase())["plan_id"], plan.as_str());
-    let common: String = plan.chars().zip(other.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
+    let common: String =
+        plan.chars().zip(other.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
     let error = bench.err("plan/status", json!({ "plan": common }));
     assert!(error.detail.unwrap().contains(&other));
     let tree = bench.ok("plan/tree", json!({ "plan": plan }));
@@ -349,7 +359,11 @@ fn ids_are_found_by_their_beginning_and_told_apart_by_kind() {
     let error = bench.err("plan/status", json!({ "plan": decision }));
     assert!(error.message.contains("is the id of a decision"), "{}", error.message);
     for nonsense in ["", "../x", "not an id", "Ä"] {
-        assert_eq!(bench.err("plan/status", json!({ "plan": nonsense })).kind, ErrorKind::NotFound, "{nonsense}");
+        assert_eq!(
+            bench.err("plan/status", json!({ "plan": nonsense })).kind,
+            ErrorKind::NotFound,
+            "{nonsense}"
+        );
     }
 }
 

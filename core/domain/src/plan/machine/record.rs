@@ -124,7 +124,7 @@ impl Effect {
                     }),
                 )];
                 match (to.state, to.awaiting) {
-                    (State::Applied, _) => events.push(event("plan.applied", json!({}))),
+                    (State::Applied, _) => events.push(event("plan.applied", applied(plan))),
                     (State::Cancelled, _) => {
                         events.push(event("plan.cancelled", json!({ "phase": to.phase })));
                     }
@@ -146,6 +146,17 @@ impl Effect {
             _ => Vec::new(),
         }
     }
+}
+
+fn applied(plan: &Plan) -> Value {
+    json!({
+        "project_names": plan.projects,
+        "files_changed": plan.applied.iter().map(|a| a.files).sum::<u32>(),
+        "lines_added": plan.applied.iter().map(|a| a.insertions).sum::<u32>(),
+        "lines_removed": plan.applied.iter().map(|a| a.deletions).sum::<u32>(),
+        "resources_modified": plan.applied.iter().map(|a| a.resource_id).collect::<Vec<_>>(),
+        "commits": plan.applied.iter().filter_map(|a| a.commit.as_ref()).collect::<Vec<_>>(),
+    })
 }
 
 fn point(point: Point) -> Value {

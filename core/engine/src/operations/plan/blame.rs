@@ -8,7 +8,7 @@ use agents_domain::{Error, ErrorKind, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{blame, Engine, Operation};
+use crate::{Engine, Operation, blame};
 
 /// Finds the decisions behind the lines of a file.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use agents_domain::Result;
 use agents_domain::changes::{ChangeKind, FileDiff};
 use agents_domain::decision::DecisionType;
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
 use agents_domain::plan::{Phase, Plan, State};
-use agents_domain::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::project_text;
-use crate::{blame, sandboxes, Engine, Operation};
+use crate::{Engine, Operation, blame, sandboxes};
 
 /// Shows what a plan changes.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -165,7 +165,13 @@ fn hunk_view(
             decisions.extend(
                 segments
                     .iter()
-                    .filter(|s| if line.kind == "-" { s.lines == 0 && s.start == at } else { s.lines > 0 && s.covers(at) })
+                    .filter(|s| {
+                        if line.kind == "-" {
+                            s.lines == 0 && s.start == at
+                        } else {
+                            s.lines > 0 && s.covers(at)
+                        }
+                    })
                     .map(|s| s.decision_id),
             );
         }
@@ -397,7 +403,9 @@ impl Operation for Errors {
             plan.failure.as_ref().filter(|_| matches!(plan.state, State::Errored | State::Constrained));
         let history = decisions
             .into_iter()
-            .filter(|d| matches!(d.decision_type, DecisionType::ErrorRecovery | DecisionType::ValidationResponse))
+            .filter(|d| {
+                matches!(d.decision_type, DecisionType::ErrorRecovery | DecisionType::ValidationResponse)
+            })
             .map(|d| PastError {
                 decision_id: d.decision_id,
                 decision_type: d.decision_type,

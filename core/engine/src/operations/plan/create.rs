@@ -9,14 +9,14 @@ use agents_domain::ids::{DecisionId, PlanId};
 use agents_domain::plan::machine::AllowedAction;
 use agents_domain::plan::{Awaiting, Phase, Plan, PlanActors, PlanResource, State};
 use agents_domain::ports::store::StoreExt;
-use agents_domain::profile::{built_in_profile, built_in_profiles, ProfileSnapshot};
+use agents_domain::profile::{ProfileSnapshot, built_in_profile, built_in_profiles};
 use agents_domain::{Error, QualifiedName, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{json, Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::project_text;
-use crate::{clock, records, sandboxes, Engine, Operation};
+use crate::{Engine, Operation, clock, records, sandboxes};
 
 /// Makes a plan from an action and starts Strategize.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -130,8 +130,10 @@ impl Operation for Use {
                 .suggest("agents action create --config <FILE>")
         })?;
         if action.definition.state == ActionState::Archived {
-            return Err(Error::invalid_state(format!("action `{action_name}` is archived: no plan can be made from it"))
-                .suggest("agents action list"));
+            return Err(Error::invalid_state(format!(
+                "action `{action_name}` is archived: no plan can be made from it"
+            ))
+            .suggest("agents action list"));
         }
         let arguments = check_arguments(&action, self.arguments.clone())?;
         let actors = self.actors(engine, &action)?;
@@ -181,23 +183,22 @@ impl Operation for Use {
         plan.begin(&records::context_of(&plan), now);
         let root = prompt_definition(engine, &plan)?;
         engine.write(|w| {
-                w.insert_plan(&plan)?;
-                w.insert_decision(&root)?;
-                if !definition.reusable {
-                    let mut used = action.clone();
-                    used.definition.state = ActionState::Archived;
-                    used.updated_at = clock::after(action.updated_at);
-                    w.update_action(&used)?;
-                }
-                let facts = json!({
-                    "action_name": plan.action, "project_names": plan.projects,
-                    "automation_profile": plan.profile.profile.name, "parent_plan_id": null,
-                });
-                w.append_event(&NewEvent::of_plan("plan.created", &plan, facts), now)?;
-                w.append_event(&records::decision_created(&plan, &root), now)?;
-                Ok(())
-            })
-            ?;
+            w.insert_plan(&plan)?;
+            w.insert_decision(&root)?;
+            if !definition.reusable {
+                let mut used = action.clone();
+                used.definition.state = ActionState::Archived;
+                used.updated_at = clock::after(action.updated_at);
+                w.update_action(&used)?;
+            }
+            let facts = json!({
+                "action_name": plan.action, "project_names": plan.projects,
+                "automation_profile": plan.profile.profile.name, "parent_plan_id": null,
+            });
+            w.append_event(&NewEvent::of_plan("plan.created", &plan, facts), now)?;
+            w.append_event(&records::decision_created(&plan, &root), now)?;
+            Ok(())
+        })?;
         if plan.awaiting.is_none() {
             engine.start_worker(plan_id)?;
         }
@@ -207,7 +208,10 @@ impl Operation for Use {
 
 impl Use {
     fn actors(&self, engine: &Engine, action: &Action) -> Result<PlanActors> {
-        let pick = |role: &str, flag: &Option<String>, own: Option<&QualifiedName>| -> Result<Option<QualifiedName>> {
+        let pick = |role: &str,
+                    flag: &Option<String>,
+                    own: Option<&QualifiedName>|
+         -> Result<Option<QualifiedName>> {
             let name = match (flag, own) {
                 (Some(text), _) => Some(engine.name(text)?),
                 (None, Some(own)) => Some(own.clone()),
@@ -218,19 +222,28 @@ impl Use {
             };
             match name {
                 Some(name) if engine.actors.find(&name).is_none() => {
-                    let known = engine.actors.names().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                    Err(Error::not_found(format!("there is no actor `{name}` (asked for as the {role} actor)"))
-                        .detail(format!("known actors: {known}")))
+                    let known =
+                        engine.actors.names().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                    Err(Error::not_found(format!(
+                        "there is no actor `{name}` (asked for as the {role} actor)"
+                    ))
+                    .detail(format!("known actors: {known}")))
                 }
                 name => Ok(name),
             }
         };
         let definition = &action.definition;
         let required = |role: &str, name: Option<QualifiedName>| {
-            name.ok_or_else(|| Error::validation(format!("the plan has no {role} actor")).suggest(format!("--{role}-actor <NAME>")))
+            name.ok_or_else(|| {
+                Error::validation(format!("the plan has no {role} actor"))
+                    .suggest(format!("--{role}-actor <NAME>"))
+            })
         };
         Ok(PlanActors {
-            strategy: required("strategy", pick("strategy", &self.strategy_actor, Some(&definition.strategy_actor))?)?,
+            strategy: required(
+                "strategy",
+                pick("strategy", &self.strategy_actor, Some(&definition.strategy_actor))?,
+            )?,
             execution: required(
                 "execution",
                 pick("execution", &self.execution_actor, Some(&definition.execution_actor))?,
@@ -242,7 +255,10 @@ impl Use {
 
     /// The projects with the names of their resources, and the resources, each once.
     #[allow(clippy::type_complexity, reason = "used once, right where it is taken apart")]
-    fn targets(&self, engine: &Engine) -> Result<(Vec<(QualifiedName, Vec<String>)>, Vec<PlanResource>, Vec<String>)> {
+    fn targets(
+        &self,
+        engine: &Engine,
+    ) -> Result<(Vec<(QualifiedName, Vec<String>)>, Vec<PlanResource>, Vec<String>)> {
         if self.projects.is_empty() {
             return Err(Error::validation("a plan needs at least one project").suggest("agents project list"));
         }
@@ -255,16 +271,17 @@ impl Use {
                 continue;
             }
             if project.resources.is_empty() {
-                return Err(Error::validation(format!("project `{}` has no resource to work on", project.name))
-                    .suggest(format!("agents project link-resource {} <RESOURCE>", project.name)));
+                return Err(Error::validation(format!(
+                    "project `{}` has no resource to work on",
+                    project.name
+                ))
+                .suggest(format!("agents project link-resource {} <RESOURCE>", project.name)));
             }
             let mut of_project = Vec::new();
             for link in &project.resources {
-                let resource = engine
-                    .store
-                    .view(|r| r.resource(link.resource_id))
-                    ?
-                    .ok_or_else(|| Error::not_found(format!("project `{}` links a resource that is gone", project.name)))?;
+                let resource = engine.store.view(|r| r.resource(link.resource_id))?.ok_or_else(|| {
+                    Error::not_found(format!("project `{}` links a resource that is gone", project.name))
+                })?;
                 sandboxes::check_usable(&resource)?;
                 let name = sandboxes::display_name(&resource);
                 of_project.push(name.clone());
@@ -326,7 +343,10 @@ impl Use {
             project: project_text(plan),
             target_projects: targets
                 .iter()
-                .map(|(name, resources)| TargetProject { name: name.to_string(), resources: resources.clone() })
+                .map(|(name, resources)| TargetProject {
+                    name: name.to_string(),
+                    resources: resources.clone(),
+                })
                 .collect(),
             automation_profile: plan.profile.profile.name.clone(),
             attempt: plan.attempt,
@@ -385,7 +405,11 @@ fn check_arguments(action: &Action, mut given: Map<String, Value>) -> Result<BTr
     }
     if let Some(unknown) = given.keys().next() {
         let known = action.definition.arguments.iter().map(|a| a.name.as_str()).collect::<Vec<_>>();
-        let known = if known.is_empty() { "it takes none".to_owned() } else { format!("it takes {}", known.join(", ")) };
+        let known = if known.is_empty() {
+            "it takes none".to_owned()
+        } else {
+            format!("it takes {}", known.join(", "))
+        };
         return Err(Error::validation(format!(
             "action `{}` has no argument `{unknown}`: {known}",
             action.definition.name
@@ -406,7 +430,8 @@ fn type_word(argument_type: ArgumentType) -> &'static str {
 
 fn typed(argument: &ActionArgument, value: Value) -> Result<Value> {
     let wrong = |why: String| Error::validation(format!("argument `{}` {why}", argument.name));
-    let mismatch = || wrong(format!("must be of type {}, not `{}`", type_word(argument.argument_type), show(&value)));
+    let mismatch =
+        || wrong(format!("must be of type {}, not `{}`", type_word(argument.argument_type), show(&value)));
     let text = value.as_str();
     let typed = match argument.argument_type {
         ArgumentType::String => Value::String(text.map_or_else(|| show(&value), str::to_owned)),
@@ -432,13 +457,16 @@ fn typed(argument: &ActionArgument, value: Value) -> Result<Value> {
         },
     };
     if let (Some(pattern), Some(text)) = (&argument.validation_pattern, typed.as_str()) {
-        let regex = regex::Regex::new(pattern).map_err(|e| wrong(format!("has a pattern that is not one: {e}")))?;
+        let regex =
+            regex::Regex::new(pattern).map_err(|e| wrong(format!("has a pattern that is not one: {e}")))?;
         if !regex.is_match(text) {
             return Err(wrong(format!("must match `{pattern}`, and `{text}` does not")));
         }
     }
     if let Some(number) = typed.as_f64() {
-        if argument.min_value.is_some_and(|min| number < min) || argument.max_value.is_some_and(|max| number > max) {
+        if argument.min_value.is_some_and(|min| number < min)
+            || argument.max_value.is_some_and(|max| number > max)
+        {
             let bound = |b: Option<f64>| b.map_or_else(|| "any".to_owned(), |b| b.to_string());
             return Err(wrong(format!(
                 "must be from {} to {}, not {number}",

@@ -2,7 +2,7 @@
 
 use agents_domain::decision::{Approval, Decision, DecisionStatus, DecisionType, ResourceRef};
 use agents_domain::ids::{DecisionId, PlanId};
-use agents_domain::{tree, Result};
+use agents_domain::{Result, tree};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -150,7 +150,10 @@ impl Operation for Explain {
                 .map(|(at, alternative)| AlternativeView {
                     index: at + 1,
                     option: alternative.option.clone(),
-                    description: alternative.description.clone().unwrap_or_else(|| alternative.option.clone()),
+                    description: alternative
+                        .description
+                        .clone()
+                        .unwrap_or_else(|| alternative.option.clone()),
                     chosen: alternative.option == decision.chosen_option,
                 })
                 .collect(),
@@ -168,7 +171,9 @@ impl Operation for Explain {
             rationale: decision.rationale.clone(),
             correction_hint: correction_hint(&decision),
             context_snapshot,
-            model_reasoning: self.show_reasoning.then(|| decision.actor_reasoning.clone().unwrap_or_default()),
+            model_reasoning: self
+                .show_reasoning
+                .then(|| decision.actor_reasoning.clone().unwrap_or_default()),
             question: decision.question,
         })
     }

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{phase_progress, PhaseProgress};
+use super::{PhaseProgress, phase_progress};
 use crate::records::{self, advance};
-use crate::{clock, sandboxes, worker, Engine, Operation};
+use crate::{Engine, Operation, clock, sandboxes, worker};
 
 /// Starts, goes on with, or retries what the plan is at; on a plan that is being worked on it attaches.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -318,7 +318,8 @@ impl Operation for Prompt {
     fn run(self, engine: &Engine) -> Result<PromptOutput> {
         let text = self.guidance.trim().to_owned();
         if text.is_empty() {
-            return Err(Error::validation("the guidance is empty").suggest("agents plan prompt <PLAN> \"<GUIDANCE>\""));
+            return Err(Error::validation("the guidance is empty")
+                .suggest("agents plan prompt <PLAN> \"<GUIDANCE>\""));
         }
         let id = engine.plan_id(&self.plan)?;
         let answered = self.decision.as_deref().map(|text| engine.decision(text)).transpose()?;
@@ -334,16 +335,22 @@ impl Operation for Prompt {
         let output = engine.write(|w| {
             let mut plan = w.plan(id)?.ok_or_else(|| crate::lookup::missing_plan(id))?;
             let before = state_word(&plan);
-            let pending: Vec<_> = w.decisions(id)?.into_iter().filter(|d| d.pending && d.superseded_by.is_none()).collect();
+            let pending: Vec<_> =
+                w.decisions(id)?.into_iter().filter(|d| d.pending && d.superseded_by.is_none()).collect();
             let target = match (&answered, &plan.awaiting) {
                 (Some(decision), _) => {
                     let still = pending.iter().find(|p| p.decision_id == decision.decision_id);
                     Some(still.cloned().ok_or_else(|| {
-                        Error::invalid_state(format!("decision {} does not wait for an answer", decision.decision_id))
-                            .suggest(format!("agents plan explain {}", decision.decision_id))
+                        Error::invalid_state(format!(
+                            "decision {} does not wait for an answer",
+                            decision.decision_id
+                        ))
+                        .suggest(format!("agents plan explain {}", decision.decision_id))
                     })?)
                 }
-                (None, Some(awaiting)) => pending.iter().find(|p| Some(p.decision_id) == awaiting.decision_id).cloned(),
+                (None, Some(awaiting)) => {
+                    pending.iter().find(|p| Some(p.decision_id) == awaiting.decision_id).cloned()
+                }
                 (None, None) => None,
             };
             let asked = match &target {
@@ -352,10 +359,15 @@ impl Operation for Prompt {
             };
             let answer = Answer::parse(&text, asked.as_ref());
             let option = match (answer, &asked) {
-                (Answer::Option(at), Some(asked)) => Some(asked.options.get(at).cloned().ok_or_else(|| {
-                    Error::validation(format!("there is no option {text}: there are {}", asked.options.len()))
+                (Answer::Option(at), Some(asked)) => {
+                    Some(asked.options.get(at).cloned().ok_or_else(|| {
+                        Error::validation(format!(
+                            "there is no option {text}: there are {}",
+                            asked.options.len()
+                        ))
                         .detail(numbered(&asked.options))
-                })?),
+                    })?)
+                }
                 _ => None,
             };
             let intervention = records::intervention(
@@ -373,7 +385,8 @@ impl Operation for Prompt {
             records::emit_decision(engine, w, &plan, &intervention)?;
             if let Some(target) = &target {
                 w.supersede(target.decision_id, intervention.decision_id)?;
-                let facts = json!({ "decision_id": target.decision_id, "superseded_by": intervention.decision_id });
+                let facts =
+                    json!({ "decision_id": target.decision_id, "superseded_by": intervention.decision_id });
                 records::emit(engine, w, &plan, "decision.superseded", facts)?;
             }
             let waited_for = plan.awaiting.as_ref().and_then(|a| a.decision_id);
@@ -389,7 +402,8 @@ impl Operation for Prompt {
                         records::touch(w, &mut plan)?;
                     }
                 }
-                let next = pending.iter().find(|p| target.as_ref().is_some_and(|t| t.decision_id != p.decision_id));
+                let next =
+                    pending.iter().find(|p| target.as_ref().is_some_and(|t| t.decision_id != p.decision_id));
                 if let Some(next) = next {
                     let first = records::awaiting_decision(&plan, next);
                     advance(engine, w, &mut plan, &Event::DecisionsPending { first })?;
@@ -430,7 +444,9 @@ impl Prompt {
     /// An answer that applies the plan is checked like `plan apply`.
     fn check_apply(&self, engine: &Engine, id: PlanId, text: &str) -> Result<()> {
         let plan = engine.plan(&id.to_string())?;
-        let Some(awaiting) = plan.awaiting.as_ref().filter(|a| a.decision_id.is_none()) else { return Ok(()) };
+        let Some(awaiting) = plan.awaiting.as_ref().filter(|a| a.decision_id.is_none()) else {
+            return Ok(());
+        };
         match Answer::parse(text, Some(awaiting)) {
             Answer::Option(at) if awaiting.options.get(at).is_some_and(|o| o == "apply") => {
                 worker::apply_preflight(engine, &plan, ApplyMode::Commit)

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::clock_text;
-use crate::{clock, Engine, Operation};
+use crate::{Engine, Operation, clock};
 
 /// Lists plans, newest first; filters combine.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -97,7 +97,14 @@ impl Operation for List {
         let pattern = self
             .pattern
             .as_deref()
-            .map(|p| regex::Regex::new(p).map_err(|e| Error::new(agents_domain::ErrorKind::Usage, format!("`{p}` is not a regular expression: {e}"))))
+            .map(|p| {
+                regex::Regex::new(p).map_err(|e| {
+                    Error::new(
+                        agents_domain::ErrorKind::Usage,
+                        format!("`{p}` is not a regular expression: {e}"),
+                    )
+                })
+            })
             .transpose()?;
         let rows = engine.view(|r| r.plan_rows(&filter))?;
         let now = clock::now();
@@ -106,7 +113,10 @@ impl Operation for List {
         for row in rows {
             let id = row.plan_id.to_string();
             let project = row.projects.join(", ");
-            if pattern.as_ref().is_some_and(|p| !p.is_match(&id) && !p.is_match(&row.action) && !p.is_match(&project)) {
+            if pattern
+                .as_ref()
+                .is_some_and(|p| !p.is_match(&id) && !p.is_match(&row.action) && !p.is_match(&project))
+            {
                 continue;
             }
             count(&mut summary, &row);
@@ -123,9 +133,10 @@ impl Operation for List {
                 created: row.created_at.seconds_rfc3339(),
             });
         }
-        let filtered = [&self.phase, &self.state, &self.project, &self.action, &self.namespace, &self.pattern]
-            .iter()
-            .any(|f| f.is_some());
+        let filtered =
+            [&self.phase, &self.state, &self.project, &self.action, &self.namespace, &self.pattern]
+                .iter()
+                .any(|f| f.is_some());
         let total = plans.len();
         Ok(ListOutput {
             plans,
@@ -145,15 +156,20 @@ impl Operation for List {
 
 impl List {
     fn filter(&self, engine: &Engine) -> Result<PlanFilter> {
-        let usage = |error: Error, field: &str| Error::new(agents_domain::ErrorKind::Usage, format!("--{field}: {error}"));
-        let phase = self.phase.as_deref().map(|p| p.parse::<Phase>().map_err(|e| usage(e, "phase"))).transpose()?;
+        let usage = |error: Error, field: &str| {
+            Error::new(agents_domain::ErrorKind::Usage, format!("--{field}: {error}"))
+        };
+        let phase =
+            self.phase.as_deref().map(|p| p.parse::<Phase>().map_err(|e| usage(e, "phase"))).transpose()?;
         let (state, awaiting) = match self.state.as_deref() {
             None => (None, None),
             Some("awaiting" | "awaiting_input" | "paused") => (None, Some(true)),
             Some("failed") => (Some(State::Errored), None),
             Some(word) => (Some(word.parse::<State>().map_err(|e| usage(e, "state"))?), None),
         };
-        let name = |text: &Option<String>| text.as_deref().map(|t| engine.name(t).map(|n| n.to_string())).transpose();
+        let name = |text: &Option<String>| {
+            text.as_deref().map(|t| engine.name(t).map(|n| n.to_string())).transpose()
+        };
         Ok(PlanFilter {
             phase,
             state,

@@ -15,15 +15,13 @@ pub use blame::{Blame, BlameOutput, BlamedSegment, StrategyBehind};
 pub use changes::{Artifacts, ArtifactsOutput, Diff, DiffOutput, Errors, ErrorsOutput};
 pub use create::{Use, UseOutput};
 pub use explain::{Explain, ExplainOutput, Pending, PendingDecision, PendingOutput};
-pub use lifecycle::{
-    Apply, ApplyOutput, Cancel, CancelOutput, Execute, ExecuteOutput, Prompt, PromptOutput,
-};
+pub use lifecycle::{Apply, ApplyOutput, Cancel, CancelOutput, Execute, ExecuteOutput, Prompt, PromptOutput};
 pub use list::{List, ListOutput};
 pub use status::{Status, StatusOutput};
 pub use tree::{Tree, TreeNode, TreeOutput};
 
-use agents_domain::plan::{Phase, Plan, State};
 use agents_domain::Timestamp;
+use agents_domain::plan::{Phase, Plan, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use agents_domain::Result;
 use agents_domain::event::Event;
 use agents_domain::ids::PlanId;
 use agents_domain::plan::machine::AllowedAction;
 use agents_domain::plan::{AppliedResource, Awaiting, Phase, PhaseSummary, Plan, State};
-use agents_domain::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::lifecycle::{sandbox_view, SandboxView};
-use super::{clock_text, elapsed, phase_progress, project_text, PhaseProgress};
-use crate::{clock, records, Engine, Operation};
+use super::lifecycle::{SandboxView, sandbox_view};
+use super::{PhaseProgress, clock_text, elapsed, phase_progress, project_text};
+use crate::{Engine, Operation, clock, records};
 
 /// Shows where a plan stands.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -118,9 +118,8 @@ impl Operation for Status {
     fn run(self, engine: &Engine) -> Result<StatusOutput> {
         let plan = engine.plan(&self.plan)?;
         let id = plan.plan_id;
-        let (decisions, changes, checkpoints, progress) = engine.view(|r| {
-            Ok((r.decisions(id)?, r.changes(id)?, r.checkpoints(id)?, r.last_progress(id)?))
-        })?;
+        let (decisions, changes, checkpoints, progress) = engine
+            .view(|r| Ok((r.decisions(id)?, r.changes(id)?, r.checkpoints(id)?, r.last_progress(id)?)))?;
         let files: BTreeSet<_> = changes.iter().map(|c| (c.resource_id, &c.path)).collect();
         let active = decisions.iter().filter(|d| d.superseded_by.is_none() && !d.pending).count();
         let now = clock::now();
@@ -140,7 +139,9 @@ impl Operation for Status {
             description: plan.description.clone(),
             definition_of_done: plan.definition_of_done.clone(),
             progress: phase_progress(&plan),
-            activity: progress.filter(|_| plan.state == State::Processing && plan.awaiting.is_none()).map(activity),
+            activity: progress
+                .filter(|_| plan.state == State::Processing && plan.awaiting.is_none())
+                .map(activity),
             worker_alive,
             timing: Timing {
                 started: plan.created_at.seconds_rfc3339(),
@@ -184,7 +185,8 @@ fn activity(event: Event) -> Activity {
 }
 
 fn error_view(plan: &Plan, checkpoint: Option<String>) -> Option<ErrorView> {
-    let failure = plan.failure.clone().filter(|_| matches!(plan.state, State::Errored | State::Constrained))?;
+    let failure =
+        plan.failure.clone().filter(|_| matches!(plan.state, State::Errored | State::Constrained))?;
     Some(ErrorView {
         message: failure.message,
         category: failure.category,

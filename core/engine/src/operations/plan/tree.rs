@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use agents_domain::decision::{effective_parent, Decision, DecisionStatus};
-use agents_domain::ids::{DecisionId, PlanId};
 use agents_domain::Result;
+use agents_domain::decision::{Decision, DecisionStatus, effective_parent};
+use agents_domain::ids::{DecisionId, PlanId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -107,8 +107,10 @@ impl Operation for Tree {
         };
         let roots = children.remove(&None).unwrap_or_default();
         let tree = roots.first().map(|root| node(root, &mut children, 1, &mut summary.depth));
-        let decision_ids =
-            shown.iter().map(|d| (format!("{}_{}", d.decision_type.as_str(), d.sequence_number), d.decision_id)).collect();
+        let decision_ids = shown
+            .iter()
+            .map(|d| (format!("{}_{}", d.decision_type.as_str(), d.sequence_number), d.decision_id))
+            .collect();
         Ok(TreeOutput { plan_id: id, tree, summary, child_plans: Vec::new(), decision_ids })
     }
 }

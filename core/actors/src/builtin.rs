@@ -1,0 +1,63 @@
+//! Which name means which actor.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agents_domain::QualifiedName;
+use agents_domain::ports::actor::{Actor, Actors};
+
+use crate::fixer::FixDiagnostics;
+
+/// The actors of this crate by name, and any that are added.
+pub struct BuiltIn {
+    actors: BTreeMap<QualifiedName, Arc<dyn Actor>>,
+}
+
+impl BuiltIn {
+    /// `builtin/fix-diagnostics`, for both phases.
+    pub fn new() -> Self {
+        let mut actors: BTreeMap<QualifiedName, Arc<dyn Actor>> = BTreeMap::new();
+        if let Ok(name) = QualifiedName::parse_in("fix-diagnostics", "builtin") {
+            actors.insert(name, Arc::new(FixDiagnostics));
+        }
+        Self { actors }
+    }
+
+    /// One more actor; it goes before one of the same name.
+    #[must_use]
+    pub fn with(mut self, name: QualifiedName, actor: Arc<dyn Actor>) -> Self {
+        self.actors.insert(name, actor);
+        self
+    }
+}
+
+impl Default for BuiltIn {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Actors for BuiltIn {
+    fn find(&self, name: &QualifiedName) -> Option<Arc<dyn Actor>> {
+        self.actors.get(name).cloned()
+    }
+
+    fn names(&self) -> Vec<QualifiedName> {
+        self.actors.keys().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // ACT-005
+    #[test]
+    fn the_fixer_is_found_by_its_name_and_nothing_else_is() {
+        let actors = BuiltIn::new();
+        let name: QualifiedName = "builtin/fix-diagnostics".parse().unwrap();
+        assert_eq!(actors.names(), std::slice::from_ref(&name));
+        assert!(actors.find(&name).is_some());
+        assert!(actors.find(&"local/fix-diagnostics".parse().unwrap()).is_none());
+    }
+}

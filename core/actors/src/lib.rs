@@ -1,0 +1,17 @@
+//! The actors that need no model: they look through language servers and decide by rules that can be read.
+//!
+//! An actor is a state machine over the port in [`agents_domain::ports::actor`]: a step gets state and observations and
+//! returns state and requests. Nothing here writes a file, starts a process or asks a person; the engine does, when a
+//! [`Request`](agents_domain::ports::actor::Request) says so. The same state and the same files give the same requests.
+//!
+//! - [`BuiltIn`] finds actors by name.
+//! - `builtin/fix-diagnostics` ([`FixDiagnostics`]) decides in Strategize what to do about each kind of finding of the
+//!   registered language servers, and does it in Execute.
+//! - [`scripted::Scripted`] plays a script, for tests of whatever runs actors.
+
+mod builtin;
+mod fixer;
+pub mod scripted;
+
+pub use builtin::BuiltIn;
+pub use fixer::FixDiagnostics;

@@ -1,0 +1,9 @@
+//! The built-in actors over files in memory, fake language servers and an engine in small.
+
+#![allow(clippy::unwrap_used, reason = "what a test stands on may panic")]
+
+mod execute;
+mod resume;
+mod scripted;
+mod strategize;
+mod world;

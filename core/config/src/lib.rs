@@ -1,0 +1,18 @@
+//! What people configure: the configuration keys with their resolution, and the YAML files that define entities.
+//!
+//! Nothing here reads the environment, prints, or opens a file that was not named by the caller.
+
+mod entity;
+mod nearest;
+mod problem;
+mod settings;
+mod yaml;
+
+pub use entity::{
+    EntityKind, KINDS, LoadResult, Loaded, kind_of, language_hints, load_action, load_language_server,
+};
+pub use nearest::nearest;
+pub use problem::{MAX_FILE_BYTES, Problem, Severity, decode, read_file, to_error};
+pub use settings::{
+    Config, ConfigFile, KEYS, Key, KeyDefault, Kind, Level, Locations, Parts, Resolved, Source, key, locate,
+};

@@ -1,0 +1,32 @@
+//! Files in, values and problems out.
+
+mod action;
+mod language_server;
+mod robustness;
+mod settings;
+mod settings_set;
+
+use agents_config::Problem;
+
+/// Problems as `line:column field: message`, one a line.
+fn lines(problems: &[Problem]) -> String {
+    problems
+        .iter()
+        .map(|p| {
+            format!(
+                "{}:{} {}: {}\n",
+                p.range.start.line + 1,
+                p.range.start.column + 1,
+                p.field_path,
+                p.message
+            )
+        })
+        .collect()
+}
+
+/// What a problem points at.
+fn pointed_at<'a>(text: &'a str, problem: &Problem) -> &'a str {
+    let index = agents_domain::text::LineIndex::new(text);
+    let offset = |position| index.offset(text, position).unwrap();
+    &text[offset(problem.range.start)..offset(problem.range.end)]
+}

@@ -1,0 +1,80 @@
+//! What the registries of actions, language servers, projects and resources have in common.
+
+use agents_config::nearest;
+use agents_domain::event::NewEvent;
+use agents_domain::ports::store::{AuditEntry, Writer};
+use agents_domain::{Error, ErrorKind, QualifiedName, Result};
+use serde_json::{Value, json};
+
+use crate::{Engine, clock};
+
+/// The namespace of what comes with the program.
+const BUILT_IN: &str = "builtin";
+
+/// A name that a person may register something under; `kind` is the thing with its article.
+pub(super) fn check_own(kind: &str, name: &QualifiedName) -> Result<()> {
+    if name.namespace() != BUILT_IN {
+        return Ok(());
+    }
+    Err(Error::validation(format!(
+        "{kind} cannot be called `{name}`: `{BUILT_IN}/` is for what comes with the program"
+    )))
+}
+
+/// The error for a name that is not registered, with the name that may have been meant.
+pub(super) fn missing(kind: &str, name: &QualifiedName, known: &[String], list: &str) -> Error {
+    let error = Error::not_found(format!("there is no {kind} `{name}`"));
+    let meant =
+        nearest(&name.to_string(), known.iter().map(String::as_str)).map(|n| format!("did you mean `{n}`?"));
+    match meant {
+        Some(meant) => error.suggest(meant).suggest(list),
+        None => error.suggest(list),
+    }
+}
+
+/// A pattern that names are searched with.
+pub(super) fn pattern(text: Option<&str>) -> Result<Option<regex::Regex>> {
+    let compile = |text| {
+        regex::Regex::new(text).map_err(|error| {
+            let error = error.to_string();
+            let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            Error::new(ErrorKind::Usage, format!("`{text}` is not a regular expression: {why}"))
+        })
+    };
+    text.map(compile).transpose()
+}
+
+/// Tells every watcher that something is registered or changed, so that it reads anew.
+pub(super) fn changed(engine: &Engine, w: &dyn Writer, entity: &str, name: &str, change: &str) -> Result<()> {
+    let facts = json!({ "entity_type": entity, "entity_name": name, "change": change });
+    append(engine, w, "registry.changed", facts)
+}
+
+/// Tells every watcher, and the audit log, that something is gone and what went with it.
+pub(super) fn deleted(
+    engine: &Engine,
+    w: &dyn Writer,
+    entity: &str,
+    name: &str,
+    cascade: Value,
+) -> Result<()> {
+    let facts = json!({ "entity_type": entity, "entity_name": name, "cascade_effects": cascade });
+    append(engine, w, "entity.deleted", facts.clone())?;
+    w.append_audit(&AuditEntry {
+        event_type: "entity_deleted".to_owned(),
+        plan_id: None,
+        project_name: (entity == "project").then(|| name.to_owned()),
+        actor_name: None,
+        user_identity: Some(engine.user.clone()),
+        details: facts,
+        created_at: clock::now(),
+    })?;
+    Ok(())
+}
+
+fn append(engine: &Engine, w: &dyn Writer, event_type: &str, facts: Value) -> Result<()> {
+    let mut event = NewEvent::new(event_type, facts);
+    event.user_identity = Some(engine.user.clone());
+    w.append_event(&event, clock::now())?;
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! Keeps a plan's changes apart from the user's checkout until they are applied: snapshot, worktree, checkpoints, diff,
+//! apply.
+//!
+//! Everything goes through the `git` command. Nothing in here reads the user's stash, runs a hook or an external
+//! content filter, or writes to the user's index, branches or files, but for [`apply`], which does so under a journal.
+//!
+//! The usual way: [`Repository::open`], [`snapshot()`], [`Worktree::create`], writes and
+//! [`Worktree::checkpoint`]s, [`diff()`], [`apply::preflight`], [`apply::run`], [`cleanup`].
+
+pub mod apply;
+mod diff;
+mod disk;
+mod error;
+pub mod fault;
+mod git;
+mod line_endings;
+mod paths;
+mod repository;
+mod snapshot;
+mod worktree;
+
+pub use diff::{ChangedPath, changed_paths, diff};
+pub use error::{Result, SandboxError};
+pub use git::{CommitId, InvalidObjectId, MINIMUM_GIT, ObjectId};
+pub use paths::PathRefusal;
+pub use repository::{Head, Repository};
+pub use snapshot::{LARGE_FILE, Snapshot, Untouchable, UntouchableReason, snapshot};
+pub use worktree::{AppliedEdit, Recovery, Removal, SandboxFile, Worktree, cleanup, prune};

@@ -1,0 +1,317 @@
+//! The user's checkout: found, checked once, and never changed by anything in here.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::path::{Path, PathBuf};
+
+use agents_domain::ids::PlanId;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, SandboxError};
+use crate::git::{self, CommitId, Git, ObjectId, nul_fields, parse_id};
+
+/// What is checked out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The commit.
+    pub commit: CommitId,
+    /// The short branch name; `None` when HEAD is detached.
+    pub branch: Option<String>,
+}
+
+/// An opened git checkout.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    pub(crate) git: Git,
+    common_dir: PathBuf,
+    pub(crate) settings: Settings,
+}
+
+/// Modes of tree entries.
+pub(crate) const MODE_FILE: &str = "100644";
+pub(crate) const MODE_EXECUTABLE: &str = "100755";
+pub(crate) const MODE_LINK: &str = "120000";
+pub(crate) const MODE_SUBMODULE: &str = "160000";
+
+/// One entry of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TreeEntry {
+    pub(crate) path: String,
+    pub(crate) mode: String,
+    pub(crate) id: ObjectId,
+}
+
+/// The parts of git's configuration that matter here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Names of the configured content filters (`filter.<name>.*`).
+    pub(crate) filters: Vec<String>,
+    /// A name and an address for commits are configured.
+    pub(crate) identity: bool,
+    pub(crate) sparse: bool,
+}
+
+impl Repository {
+    /// Opens the checkout whose top level is `path`; a linked worktree or a submodule is one too.
+    ///
+    /// Refuses with an error of its own: git missing or too old, no repository, a bare one, no commit yet, a folder
+    /// inside a checkout, a repository git does not trust.
+    pub fn open(path: &Path) -> Result<Self> {
+        git::version()?;
+        let root = path.canonicalize().map_err(SandboxError::io("open", path))?;
+        let found = git::discover(
+            &root,
+            &[
+                "rev-parse",
+                "--path-format=absolute",
+                "--is-bare-repository",
+                "--is-inside-work-tree",
+                "--git-dir",
+                "--git-common-dir",
+                "--show-prefix",
+            ],
+        )?;
+        if found.code != 0 {
+            return Err(if found.stderr.contains("dubious ownership") {
+                SandboxError::NotTrusted { path: root }
+            } else if found.stderr.contains("not a git repository") {
+                SandboxError::NotARepository { path: root }
+            } else {
+                SandboxError::Git { command: "git rev-parse".into(), code: found.code, stderr: found.stderr }
+            });
+        }
+        let text = String::from_utf8(found.stdout).map_err(|_| SandboxError::Unexpected {
+            command: "git rev-parse".into(),
+            detail: "the repository's path is not UTF-8".into(),
+        })?;
+        let lines: Vec<&str> = text.split('\n').collect();
+        let [bare, inside, git_dir, common_dir, prefix, ..] = lines.as_slice() else {
+            return Err(SandboxError::Unexpected { command: "git rev-parse".into(), detail: text });
+        };
+        if *inside != "true" {
+            return Err(if *bare == "true" {
+                SandboxError::Bare { path: root }
+            } else {
+                SandboxError::NotARepository { path: root }
+            });
+        }
+        if !prefix.is_empty() {
+            let depth = Path::new(prefix).components().count();
+            let top = root.ancestors().nth(depth).unwrap_or(&root).to_owned();
+            return Err(SandboxError::NotTopLevel { path: root, top });
+        }
+        let mut git = Git { git_dir: git_dir.into(), work_tree: root, index: None, config: Vec::new() };
+        let settings = read_settings(&git)?;
+        for filter in &settings.filters {
+            for key in ["clean=", "smudge=", "process=", "required=false"] {
+                git.config.push(format!("filter.{filter}.{key}").into());
+            }
+        }
+        let repository = Self { git, common_dir: (*common_dir).into(), settings };
+        repository.head()?;
+        Ok(repository)
+    }
+
+    /// The top level of the checkout, without links.
+    pub fn path(&self) -> &Path {
+        &self.git.work_tree
+    }
+
+    /// The checkout's own git directory; under the common one for a linked worktree.
+    pub fn git_dir(&self) -> &Path {
+        &self.git.git_dir
+    }
+
+    /// The git directory all worktrees of the repository share.
+    pub fn common_dir(&self) -> &Path {
+        &self.common_dir
+    }
+
+    /// What is checked out now.
+    pub fn head(&self) -> Result<Head> {
+        let output =
+            self.git.call(["rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD"]).output()?;
+        if output.code != 0 {
+            return Err(SandboxError::Unborn { path: self.path().to_owned() });
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut lines = text.lines();
+        let commit = parse_id("git rev-parse", lines.next().unwrap_or_default())?;
+        let branch = lines.next().and_then(|name| name.strip_prefix("refs/heads/")).map(str::to_owned);
+        Ok(Head { commit, branch })
+    }
+
+    /// The bytes of a file in a commit as a checkout would write them (line endings converted as configured, no
+    /// external filter run), or a link's target; `None` when it is not there or not a file.
+    pub fn file_at(&self, commit: &CommitId, path: &str) -> Result<Option<Vec<u8>>> {
+        let Some(found) = self.tree_entries(commit.as_str(), &[path])?.into_iter().find(|e| e.path == path)
+        else {
+            return Ok(None);
+        };
+        match found.mode.as_str() {
+            MODE_LINK => Ok(self.blobs(false, &[(&found.id, path)])?.pop()),
+            MODE_FILE | MODE_EXECUTABLE => Ok(self.blobs(true, &[(&found.id, path)])?.pop()),
+            _ => Ok(None),
+        }
+    }
+
+    /// What a tree has at each path; paths it does not have are left out.
+    pub(crate) fn tree_entries(&self, treeish: &str, paths: &[&str]) -> Result<Vec<TreeEntry>> {
+        let output = self.git.run_on_paths(&["ls-tree", "-z", treeish], paths)?;
+        let unexpected = || SandboxError::Unexpected {
+            command: "git ls-tree".to_owned(),
+            detail: String::from_utf8_lossy(&output).into_owned(),
+        };
+        let mut entries = Vec::new();
+        for field in nul_fields(&output) {
+            let text = String::from_utf8_lossy(field);
+            let (head, path) = text.split_once('\t').ok_or_else(unexpected)?;
+            let [mode, _, id] = head.split(' ').collect::<Vec<_>>()[..] else { return Err(unexpected()) };
+            entries.push(TreeEntry {
+                path: path.to_owned(),
+                mode: mode.to_owned(),
+                id: parse_id("git ls-tree", id)?,
+            });
+        }
+        Ok(entries)
+    }
+
+    /// The contents of blobs, converted as a checkout of the named path would when `checkout`.
+    pub(crate) fn blobs(&self, checkout: bool, items: &[(&ObjectId, &str)]) -> Result<Vec<Vec<u8>>> {
+        if items.is_empty() {
+            return Ok(Vec::new());
+        }
+        // The size git prints is that before conversion, so contents are told apart by a word nobody can foresee.
+        let word = unforeseeable_word();
+        let call = self.git.call(["cat-file", "-z"]).arg(format!("--batch={word}%(objecttype)"));
+        let output = if checkout {
+            call.arg("--filters").stdin_paths(items.iter().map(|(id, path)| format!("{id} {path}"))).run()?
+        } else {
+            call.stdin_paths(items.iter().map(|(id, _)| id.as_str())).run()?
+        };
+        parse_batch(&output, &word, items.len())
+    }
+
+    pub(crate) fn tree_of(&self, treeish: &str) -> Result<ObjectId> {
+        self.git.call(["rev-parse", "--verify", "-q"]).arg(format!("{treeish}^{{tree}}")).id()
+    }
+
+    /// A reference of a plan; linked worktrees get names of their own, since references are shared between them.
+    pub(crate) fn plan_ref(&self, plan: PlanId, name: &str) -> String {
+        let prefix = self.plan_ref_prefix(plan);
+        format!("{prefix}{name}")
+    }
+
+    pub(crate) fn plan_ref_prefix(&self, plan: PlanId) -> String {
+        let linked = self.git.git_dir != self.common_dir;
+        match self.git.git_dir.file_name().and_then(|name| name.to_str()) {
+            Some(name) if linked => format!("refs/cleveragents/plan-{plan}/worktrees/{name}/"),
+            _ => format!("refs/cleveragents/plan-{plan}/"),
+        }
+    }
+
+    /// A merge, rebase or the like that has been started and not ended.
+    pub(crate) fn operation_in_progress(&self) -> Option<&'static str> {
+        const OPERATIONS: &[(&str, &str)] = &[
+            ("MERGE_HEAD", "merge"),
+            ("rebase-merge", "rebase"),
+            ("rebase-apply", "rebase"),
+            ("CHERRY_PICK_HEAD", "cherry-pick"),
+            ("REVERT_HEAD", "revert"),
+        ];
+        OPERATIONS.iter().find(|(file, _)| self.git.git_dir.join(file).exists()).map(|(_, name)| *name)
+    }
+
+    pub(crate) fn index_path(&self) -> PathBuf {
+        self.git.git_dir.join("index")
+    }
+}
+
+fn read_settings(git: &Git) -> Result<Settings> {
+    let output = git
+        .call([
+            "config",
+            "-z",
+            "--get-regexp",
+            r"^(filter\.|user\.|author\.|committer\.|core\.sparsecheckout$)",
+        ])
+        .accept(&[0, 1])
+        .run()?;
+    let mut settings = Settings::default();
+    let variable = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let mut name = variable("GIT_COMMITTER_NAME") && variable("GIT_AUTHOR_NAME");
+    let mut email = variable("GIT_COMMITTER_EMAIL") && variable("GIT_AUTHOR_EMAIL");
+    for field in nul_fields(&output) {
+        let text = String::from_utf8_lossy(field);
+        let (key, value) = text.split_once('\n').unwrap_or((&text, ""));
+        match key {
+            "user.name" => name |= !value.is_empty(),
+            "user.email" => email |= !value.is_empty(),
+            "core.sparsecheckout" => settings.sparse = matches!(value, "" | "true" | "yes" | "on" | "1"),
+            _ => {
+                if let Some((filter, _)) = key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.'))
+                    && !settings.filters.iter().any(|known| known == filter)
+                {
+                    settings.filters.push(filter.to_owned());
+                }
+            }
+        }
+    }
+    settings.identity = name && email;
+    Ok(settings)
+}
+
+fn unforeseeable_word() -> String {
+    // Each `RandomState` is keyed from the operating system's random numbers.
+    let random = || RandomState::new().hash_one(std::process::id());
+    format!("{:016x}{:016x}", random(), random())
+}
+
+/// Reads the answers of `cat-file --batch=<word>%(objecttype)`: the word and `blob`, a line break, the content, a line
+/// break.
+fn parse_batch(output: &[u8], word: &str, count: usize) -> Result<Vec<Vec<u8>>> {
+    let header = format!("{word}blob\n");
+    let unexpected = || SandboxError::Unexpected {
+        command: "git cat-file --batch".to_owned(),
+        detail: String::from_utf8_lossy(&output[..output.len().min(200)]).into_owned(),
+    };
+    let mut rest = output.strip_prefix(header.as_bytes()).ok_or_else(unexpected)?;
+    let mut contents = Vec::with_capacity(count);
+    let next = format!("\n{header}");
+    while let Some(at) = find(rest, next.as_bytes()) {
+        contents.push(rest[..at].to_vec());
+        rest = &rest[at + next.len()..];
+    }
+    contents.push(rest.strip_suffix(b"\n").ok_or_else(unexpected)?.to_vec());
+    if contents.len() == count { Ok(contents) } else { Err(unexpected()) }
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    while let Some(at) = haystack.get(from..)?.iter().position(|b| *b == needle[0]) {
+        if haystack[from + at..].starts_with(needle) {
+            return Some(from + at);
+        }
+        from += at + 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_told_apart_whatever_is_in_them() {
+        let contents: [&[u8]; 4] = [b"a\n\nwordblo", b"", b"\n", b"\0\xff"];
+        let mut output = Vec::new();
+        for content in contents {
+            output.extend_from_slice(b"wordblob\n");
+            output.extend_from_slice(content);
+            output.push(b'\n');
+        }
+        assert_eq!(parse_batch(&output, "word", 4).unwrap(), contents);
+        assert!(parse_batch(&output, "word", 3).is_err());
+        assert!(parse_batch(b"0123 missing\n", "word", 1).is_err());
+    }
+}

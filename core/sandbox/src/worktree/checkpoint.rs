@@ -1,0 +1,233 @@
+//! Checkpoints of a sandbox and the ways back to them.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::{Recovery, Worktree, remove_tree};
+use crate::diff::raw_changes;
+use crate::error::{Result, SandboxError};
+use crate::fault;
+use crate::git::{CommitId, ObjectId, nul_fields, os_path};
+use crate::paths::{Entry, PathRefusal};
+use crate::repository::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK};
+use crate::snapshot::{filters, tracked};
+
+impl Worktree {
+    /// Commits the named files as they are now (gone ones as removed) and returns the commit; the last one when
+    /// nothing differs. Other files, edited by a person say, are left out.
+    pub fn checkpoint<P: AsRef<str>>(&self, label: &str, changed: &[P]) -> Result<CommitId> {
+        let paths: Vec<&str> = changed.iter().map(AsRef::as_ref).collect();
+        for path in &paths {
+            self.refuse_untouchable(path)?;
+        }
+        self.refuse_unstorable(&paths)?;
+        let (head, head_tree) = self.head_and_tree()?;
+        fault::point("checkpoint.before-index");
+        self.record_files(&paths)?;
+        fault::point("checkpoint.after-index");
+        let tree: ObjectId = self.git.call(["write-tree"]).id()?;
+        fault::point("checkpoint.after-tree");
+        if tree == head_tree {
+            return Ok(head);
+        }
+        let commit: CommitId = self
+            .git
+            .call(["commit-tree", tree.as_str(), "-p", head.as_str(), "-F", "-"])
+            .by_us()
+            .stdin(format!("{label}\n"))
+            .id()?;
+        fault::point("checkpoint.before-ref");
+        self.move_head(label, &commit, &head)?;
+        fault::point("checkpoint.after-ref");
+        Ok(commit)
+    }
+
+    /// Makes the whole sandbox what it was at a commit: files restored, later ones removed, edits by anyone dropped.
+    ///
+    /// Ignored files, dependency folders and untouchable files stay. Look at [`Worktree::dirty_paths`] first when a
+    /// person's edits must not be lost. What was checkpointed stays reachable through the reference's log.
+    pub fn restore(&self, commit: &CommitId) -> Result<()> {
+        let head = self.head()?;
+        let mut rewritten: BTreeSet<String> = BTreeSet::new();
+        if !self.state.own_endings.is_empty() {
+            rewritten.extend(self.dirty_paths()?);
+            let changes = raw_changes(&self.repository, head.as_str(), commit.as_str(), false)?;
+            rewritten.extend(changes.into_iter().map(|change| change.path));
+        }
+        fault::point("restore.before-index");
+        self.git.run(["read-tree", "--reset", "-u", commit.as_str()])?;
+        fault::point("restore.after-index");
+        self.remove_untracked()?;
+        let own = self.state.own_endings.iter().map(|file| file.path.as_str());
+        let own: Vec<&str> = own.filter(|path| rewritten.contains(*path)).collect();
+        self.write_from(commit, &own)?;
+        self.record_files(&own)?;
+        fault::point("restore.after-files");
+        self.move_head("restore", commit, &head)?;
+        fault::point("restore.after-ref");
+        Ok(())
+    }
+
+    /// Makes the named files what they were at a commit; those it does not have are removed. The sandbox differs from
+    /// its last checkpoint afterwards: checkpoint the paths to keep the result.
+    pub fn restore_paths<P: AsRef<str>>(&self, commit: &CommitId, paths: &[P]) -> Result<()> {
+        let paths: Vec<&str> = paths.iter().map(AsRef::as_ref).collect();
+        for path in &paths {
+            if self.root.canonical(path, false)? != *path {
+                return Err(SandboxError::refused(*path, PathRefusal::NotADirectory));
+            }
+            self.refuse_untouchable(path)?;
+        }
+        self.write_from(commit, &paths)
+    }
+
+    /// Files that differ from the last checkpoint, new ones included: a person's edits, and writes of the plan that
+    /// were not checkpointed yet.
+    pub fn dirty_paths(&self) -> Result<Vec<String>> {
+        let mut paths = BTreeSet::new();
+        for field in nul_fields(&self.list(&["-t", "-m", "-d", "-o"])?) {
+            if let Some(path) = field.get(2..) {
+                paths.insert(os_path(path).to_string_lossy().trim_end_matches('/').to_owned());
+            }
+        }
+        Ok(paths.into_iter().collect())
+    }
+
+    /// Whether the sandbox is exactly what it was at a commit.
+    pub fn is_clean_since(&self, commit: &CommitId) -> Result<bool> {
+        let (head, head_tree) = self.head_and_tree()?;
+        let same = head == *commit || self.repository.tree_of(commit.as_str())? == head_tree;
+        Ok(same && self.dirty_paths()?.is_empty())
+    }
+
+    /// Puts the sandbox's bookkeeping in order after a worker died; only the worker that now holds the plan may call it.
+    ///
+    /// No file is changed: what differs from the last checkpoint is listed, and [`Worktree::restore`] drops it.
+    pub fn recover(&self) -> Result<Recovery> {
+        let mut lock = self.index_file().into_os_string();
+        lock.push(".lock");
+        let lock = PathBuf::from(lock);
+        if lock.exists() {
+            fs::remove_file(&lock).map_err(SandboxError::io("remove", &lock))?;
+        }
+        self.root.clear_staging();
+        let link = self.path().join(".git");
+        if !link.is_file() {
+            remove_tree(&link)?;
+            let text = format!("gitdir: {}\n", self.git.git_dir.display());
+            fs::write(&link, text).map_err(SandboxError::io("write", &link))?;
+        }
+        let (head, head_tree) = self.head_and_tree()?;
+        let index_tree = self.git.call(["write-tree"]).id::<ObjectId>().ok();
+        let rewound = index_tree != Some(head_tree);
+        if rewound {
+            self.git.run(["read-tree", "--reset", head.as_str()])?;
+        }
+        Ok(Recovery { rewound, dirty: self.dirty_paths()? })
+    }
+
+    /// `ls-files` with what is ignored, here as well as by the repository, left out.
+    pub(super) fn list(&self, options: &[&str]) -> Result<Vec<u8>> {
+        self.git
+            .call(["ls-files", "-z", "--exclude-standard"])
+            .arg("--exclude-from")
+            .arg(self.exclude_file())
+            .args(options)
+            .run()
+    }
+
+    /// Takes files into the private index as they are.
+    pub(super) fn record_files<P: AsRef<OsStr>>(&self, paths: &[P]) -> Result<()> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let options = ["--add", "--remove", "--replace", "--ignore-skip-worktree-entries", "--stdin"];
+        self.git.call(["update-index", "-z"].iter().chain(&options)).stdin_paths(paths).run().map(drop)
+    }
+
+    fn head_and_tree(&self) -> Result<(CommitId, ObjectId)> {
+        let head_ref = self.head_ref();
+        let text = self.git.line(["rev-parse", head_ref.as_str(), &format!("{head_ref}^{{tree}}")])?;
+        let (commit, tree) = text.split_once('\n').unwrap_or((&text, ""));
+        Ok((crate::git::parse_id("git rev-parse", commit)?, crate::git::parse_id("git rev-parse", tree)?))
+    }
+
+    fn move_head(&self, why: &str, to: &CommitId, from: &CommitId) -> Result<()> {
+        let why: String = why.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let why = if why.trim().is_empty() { "checkpoint" } else { why.trim() };
+        let name = self.head_ref();
+        self.git
+            .run(["update-ref", "--create-reflog", "-m", why, name.as_str(), to.as_str(), from.as_str()])
+            .map(drop)
+    }
+
+    /// Paths git would store as something else than the user means, or not at all.
+    fn refuse_unstorable(&self, paths: &[&str]) -> Result<()> {
+        let settings = &self.repository.settings;
+        if !settings.filters.is_empty() && !paths.is_empty() {
+            let found = filters(&self.git, &settings.filters, paths.iter().map(Path::new))?;
+            if let Some((path, filter)) = found.into_iter().next() {
+                let why = format!("git filter `{filter}` changes it between the repository and the disk");
+                return Err(SandboxError::refused(path.to_string_lossy(), PathRefusal::Untouchable { why }));
+            }
+        }
+        if settings.sparse && !paths.is_empty() {
+            let hidden: HashSet<PathBuf> = tracked(&self.git)?
+                .into_iter()
+                .filter(|entry| entry.hidden)
+                .map(|entry| entry.path)
+                .collect();
+            if let Some(path) = paths.iter().find(|path| hidden.contains(Path::new(path))) {
+                return Err(SandboxError::refused(*path, PathRefusal::OutsideSparseCheckout));
+            }
+        }
+        Ok(())
+    }
+
+    fn write_from(&self, commit: &CommitId, paths: &[&str]) -> Result<()> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let entries = self.repository.tree_entries(commit.as_str(), paths)?;
+        let known: HashSet<&str> = entries.iter().map(|entry| entry.path.as_str()).collect();
+        for path in paths.iter().filter(|path| !known.contains(*path)) {
+            self.root.remove(Path::new(path))?;
+        }
+        for entry in &entries {
+            let path = entry.path.as_str();
+            let blob = |checkout| -> Result<Vec<u8>> {
+                Ok(self.repository.blobs(checkout, &[(&entry.id, path)])?.pop().unwrap_or_default())
+            };
+            let content = match entry.mode.as_str() {
+                MODE_LINK => Entry::Link(OsStr::from_bytes(&blob(false)?).to_owned()),
+                MODE_FILE | MODE_EXECUTABLE => {
+                    let own = self.state.own_endings.iter().find(|file| file.path == path);
+                    let bytes = match own {
+                        Some(file) => file.endings.write(blob(false)?, blob(true)?),
+                        None => blob(true)?,
+                    };
+                    Entry::File { bytes, executable: entry.mode == MODE_EXECUTABLE }
+                }
+                _ => continue,
+            };
+            self.root.place(Path::new(path), &content, false)?;
+        }
+        Ok(())
+    }
+
+    fn remove_untracked(&self) -> Result<()> {
+        for field in nul_fields(&self.list(&["-o"])?) {
+            let path = os_path(field);
+            if field.ends_with(b"/") {
+                // A repository someone made in here: git names the directory, not its files.
+                remove_tree(&self.path().join(path))?;
+            } else {
+                self.root.remove(path)?;
+            }
+        }
+        Ok(())
+    }
+}

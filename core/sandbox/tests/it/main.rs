@@ -1,0 +1,14 @@
+//! The crate against real git repositories.
+
+#![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+mod applying;
+mod applying_awkward;
+mod checkpoints;
+mod diffs;
+mod faults;
+mod properties;
+mod repositories;
+mod snapshots;
+mod support;
+mod worktrees;
