@@ -52,7 +52,7 @@ pub(crate) fn in_source(node: &Node, part: Bytes<usize>, source: &str) -> Option
         source_at = found + bare.len();
     }
     // The very end of the text, as for a block that is not closed.
-    (part.start >= text_at).then(|| source_at..source_at)
+    (part.start >= text_at).then_some(source_at..source_at)
 }
 
 /// The first use of a name inside the braces of a template.

@@ -380,3 +380,21 @@ fn the_kind_of_a_file_shows_in_its_keys() {
     assert!(kind_of("name: a\n").is_none());
     assert!(kind_of("[").is_none());
 }
+
+// The examples of the requirements, in words of our own.
+#[test]
+fn actions_people_have_load() {
+    let lint = "name: local/lint\ndescription: \"Run the linters\"\n\nstrategy_actor: local/strategist\nexecution_actor: local/executor\n\n\
+                definition_of_done: |\n  No linter reports an error.\n\nreusable: true\nread_only: true\nstate: available\n";
+    let audit = "# Checks security.\nname: local/audit\ndescription: Audit\nlong_description: |\n  Covers:\n  - dependencies (CVEs)\n\
+                 strategy_actor: local/s\nexecution_actor: local/e\nreview_actor: local/r\ndefinition_of_done: |\n  All found:\n  - each rated\n\
+                 arguments:\n  - name: threshold\n    type: string\n    required: false\n    default: \"low\"\n    \
+                 validation_pattern: \"^(critical|high|low)$\"\n\n  - name: fix\n    type: boolean\n    default: false\n  - name: most\n    \
+                 type: integer\n    default: 100\n    min_value: 1\n    max_value: 1000\n  - name: ignore\n    type: list\n    \
+                 default: [\"**/node_modules/**\", \"**/.git/**\"]\n\nautomation_profile: supervised\n\ninvariants:\n  - \"Change no schema\"\n";
+    assert_eq!(hints(lint), "");
+    assert_eq!(hints(audit), "");
+    let audit = load_action(audit, "a.yaml").unwrap().value;
+    assert_eq!(audit.arguments[3].default, Some(json!(["**/node_modules/**", "**/.git/**"])));
+    assert_eq!(audit.long_description.unwrap(), "Covers:\n- dependencies (CVEs)\n");
+}

@@ -1,5 +1,7 @@
 //! Files in, values and problems out.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
 mod action;
 mod language_server;
 mod robustness;

@@ -17,6 +17,7 @@
 //! While it works, [`run`] holds the checkout's `index.lock`, as git's own commands do. Order: journal, lock, merge,
 //! backups, intent (on the disk), files, branch (compare and swap), index, done. [`resume_or_undo`] takes up whatever
 //! a killed process left and finishes it when everything still stands as it was found, or else takes it back.
+//! Until then the lock stays, so that no commit of the user's can fall between branch and index.
 
 mod carry_out;
 mod index;

@@ -83,30 +83,20 @@ pub(super) fn prepare(
         trees(repository, [&snapshot.commit, result, &head.commit, &snapshot.head], commits)?;
     let changes = Changes { base: &snapshot.commit, base_tree: &base_tree, result_tree: &result_tree };
     let captured = capture(repository)?;
-    let names = Names { repository };
-    let planned = names.between(&base_tree, &result_tree)?;
+    let planned = raw_changes(repository, base_tree.as_str(), result_tree.as_str(), false)?;
 
     let mut new_head_tree = head_tree.clone();
+    let mut edited = HashSet::new();
     if commits {
         let merged = merge_into(repository, &changes, &head_tree)?;
         if !merged.conflicts.is_empty() {
-            let moved = names.between(&base_head_tree, &head_tree)?;
+            let moved = names_between(repository, &base_head_tree, &head_tree)?;
             return Err(explain_head_conflicts(merged.conflicts, &moved));
         }
         new_head_tree = merged.tree;
-    }
-
-    // A file's edits are newer when it is neither what the plan saw, nor what HEAD has, nor what the plan made.
-    let mut edited = HashSet::new();
-    if commits && captured.tree != base_tree {
-        edited = names.between(&base_tree, &captured.tree)?;
-        let uncommitted = names.between(&head_tree, &captured.tree)?;
-        let unlike_result = names.between(&result_tree, &captured.tree)?;
-        edited.retain(|path| uncommitted.contains(path) && unlike_result.contains(path));
-        let newer: Vec<_> = edited.iter().filter(|path| planned.contains(*path)).cloned().collect();
-        if !newer.is_empty() {
-            return Err(refused(newer.into_iter().map(|path| (path, RefusedWhy::NewerEdits))));
-        }
+        refuse_uncommitted_files(repository, &planned, &head_tree, &captured)?;
+        edited = newer_edits(repository, &changes, &head_tree, &captured)?;
+        refuse_newer(planned.iter().map(|change| &change.path), &edited)?;
     }
     let merged = merge_into(repository, &changes, &captured.tree)?;
     if !merged.conflicts.is_empty() {
@@ -119,11 +109,7 @@ pub(super) fn prepare(
     let new_files_tree = merged.tree;
     let files =
         entry_changes(raw_changes(repository, captured.tree.as_str(), new_files_tree.as_str(), false)?)?;
-    let newer: Vec<_> =
-        files.iter().filter(|file| edited.contains(&file.path)).map(|f| f.path.clone()).collect();
-    if !newer.is_empty() {
-        return Err(refused(newer.into_iter().map(|path| (path, RefusedWhy::NewerEdits))));
-    }
+    refuse_newer(files.iter().map(|file| &file.path), &edited)?;
 
     let mut index = Vec::new();
     if commits {
@@ -175,15 +161,56 @@ pub(super) fn prepare(
     })
 }
 
-struct Names<'r> {
-    repository: &'r Repository,
+fn names_between(repository: &Repository, from: &ObjectId, to: &ObjectId) -> Result<HashSet<String>> {
+    let changes = raw_changes(repository, from.as_str(), to.as_str(), false)?;
+    Ok(changes.into_iter().map(|change| change.path).collect())
 }
 
-impl Names<'_> {
-    fn between(&self, from: &ObjectId, to: &ObjectId) -> Result<HashSet<String>> {
-        let changes = raw_changes(self.repository, from.as_str(), to.as_str(), false)?;
-        Ok(changes.into_iter().map(|change| change.path).collect())
+/// Files on disk that are neither what the plan saw, nor what HEAD has, nor what the plan made.
+fn newer_edits(
+    repository: &Repository,
+    changes: &Changes<'_>,
+    head_tree: &ObjectId,
+    captured: &Capture,
+) -> Result<HashSet<String>> {
+    if captured.tree == *changes.base_tree {
+        return Ok(HashSet::new());
     }
+    let mut edited = names_between(repository, changes.base_tree, &captured.tree)?;
+    for known in [head_tree, changes.result_tree] {
+        let unlike = names_between(repository, known, &captured.tree)?;
+        edited.retain(|path| unlike.contains(path));
+    }
+    Ok(edited)
+}
+
+fn refuse_newer<'p>(
+    paths: impl Iterator<Item = &'p String>,
+    edited: &HashSet<String>,
+) -> Result<(), ApplyError> {
+    let newer: Vec<_> = paths.filter(|path| edited.contains(*path)).collect();
+    if newer.is_empty() {
+        return Ok(());
+    }
+    Err(refused(newer.into_iter().map(|path| (path.clone(), RefusedWhy::NewerEdits))))
+}
+
+/// The plan edits a file that is on disk and was never committed. A merge might take it for another file's old name.
+fn refuse_uncommitted_files(
+    repository: &Repository,
+    planned: &[RawChange],
+    head_tree: &ObjectId,
+    captured: &Capture,
+) -> Result<(), ApplyError> {
+    let changes = raw_changes(repository, head_tree.as_str(), captured.tree.as_str(), false)?;
+    let uncommitted: HashSet<&str> =
+        changes.iter().filter(|change| change.old.is_none()).map(|change| change.path.as_str()).collect();
+    let built_on: Vec<_> = planned
+        .iter()
+        .filter(|change| change.old.is_some() && uncommitted.contains(change.path.as_str()))
+        .map(|change| (change.path.clone(), RefusedWhy::BuildsOnUncommitted))
+        .collect();
+    if built_on.is_empty() { Ok(()) } else { Err(refused(built_on)) }
 }
 
 fn refuse_rewritten(repository: &Repository, snapshot: &Snapshot, head: &Head) -> Result<(), ApplyError> {

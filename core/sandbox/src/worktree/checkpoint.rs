@@ -1,18 +1,19 @@
 //! Checkpoints of a sandbox and the ways back to them.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::files::Step;
 use super::{Recovery, Worktree, remove_tree};
 use crate::diff::raw_changes;
 use crate::error::{Result, SandboxError};
 use crate::fault;
 use crate::git::{CommitId, ObjectId, nul_fields, os_path};
 use crate::paths::{Entry, PathRefusal};
-use crate::repository::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK};
+use crate::repository::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK, TreeEntry};
 use crate::snapshot::{filters, tracked};
 
 impl Worktree {
@@ -71,8 +72,8 @@ impl Worktree {
         Ok(())
     }
 
-    /// Makes the named files what they were at a commit; those it does not have are removed. The sandbox differs from
-    /// its last checkpoint afterwards: checkpoint the paths to keep the result.
+    /// Makes the named files what they were at a commit, all of them or none; those it does not have are removed. The
+    /// sandbox differs from its last checkpoint afterwards: checkpoint the paths to keep the result.
     pub fn restore_paths<P: AsRef<str>>(&self, commit: &CommitId, paths: &[P]) -> Result<()> {
         let paths: Vec<&str> = paths.iter().map(AsRef::as_ref).collect();
         for path in &paths {
@@ -187,35 +188,41 @@ impl Worktree {
         Ok(())
     }
 
+    /// Writes files as they are in a commit, all or none; those it does not have are removed.
     fn write_from(&self, commit: &CommitId, paths: &[&str]) -> Result<()> {
         if paths.is_empty() {
             return Ok(());
         }
-        let entries = self.repository.tree_entries(commit.as_str(), paths)?;
-        let known: HashSet<&str> = entries.iter().map(|entry| entry.path.as_str()).collect();
-        for path in paths.iter().filter(|path| !known.contains(*path)) {
-            self.root.remove(Path::new(path))?;
+        let mut after = BTreeMap::new();
+        for entry in self.repository.tree_entries(commit.as_str(), paths)? {
+            after.extend(self.content_of(&entry)?.map(|content| (entry.path, content)));
         }
-        for entry in &entries {
-            let path = entry.path.as_str();
-            let blob = |checkout| -> Result<Vec<u8>> {
-                Ok(self.repository.blobs(checkout, &[(&entry.id, path)])?.pop().unwrap_or_default())
-            };
-            let content = match entry.mode.as_str() {
-                MODE_LINK => Entry::Link(OsStr::from_bytes(&blob(false)?).to_owned()),
-                MODE_FILE | MODE_EXECUTABLE => {
-                    let own = self.state.own_endings.iter().find(|file| file.path == path);
-                    let bytes = match own {
-                        Some(file) => file.endings.write(blob(false)?, blob(true)?),
-                        None => blob(true)?,
-                    };
-                    Entry::File { bytes, executable: entry.mode == MODE_EXECUTABLE }
-                }
-                _ => continue,
-            };
-            self.root.place(Path::new(path), &content, false)?;
+        let mut steps = BTreeMap::new();
+        for path in paths {
+            let before = self.root.read(Path::new(path))?;
+            steps.insert((*path).to_owned(), Step { before, after: after.remove(*path), from: None });
         }
-        Ok(())
+        self.write_all(&steps)
+    }
+
+    /// What a tree's entry is on disk, in the user's line endings; `None` for a submodule or a directory.
+    fn content_of(&self, entry: &TreeEntry) -> Result<Option<Entry>> {
+        let path = entry.path.as_str();
+        let blob = |checkout| -> Result<Vec<u8>> {
+            Ok(self.repository.blobs(checkout, &[(&entry.id, path)])?.pop().unwrap_or_default())
+        };
+        Ok(match entry.mode.as_str() {
+            MODE_LINK => Some(Entry::Link(OsStr::from_bytes(&blob(false)?).to_owned())),
+            MODE_FILE | MODE_EXECUTABLE => {
+                let own = self.state.own_endings.iter().find(|file| file.path == path);
+                let bytes = match own {
+                    Some(file) => file.endings.write(blob(false)?, blob(true)?),
+                    None => blob(true)?,
+                };
+                Some(Entry::File { bytes, executable: entry.mode == MODE_EXECUTABLE })
+            }
+            _ => None,
+        })
     }
 
     fn remove_untracked(&self) -> Result<()> {

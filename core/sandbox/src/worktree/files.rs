@@ -146,11 +146,15 @@ impl Worktree {
     }
 
     fn carry_out(&self, staged: Staged<'_>) -> Result<Vec<AppliedEdit>> {
-        let steps = &staged.steps;
-        let changed: Vec<&String> =
-            steps.iter().filter(|(_, step)| step.before != step.after).map(|(path, _)| path).collect();
-        self.refuse_ignored(&changed)?;
+        self.refuse_ignored(&changed(&staged.steps))?;
         fault::point("edits.before-write");
+        self.write_all(&staged.steps)?;
+        Ok(report(staged.steps))
+    }
+
+    /// Makes every file what it is to become, or leaves all as they were.
+    pub(super) fn write_all(&self, steps: &BTreeMap<String, Step>) -> Result<()> {
+        let changed = changed(steps);
         // Removals first: a directory may take the place of a file.
         let order = |gone: bool| changed.iter().filter(move |path| steps[**path].after.is_none() == gone);
         let mut done: Vec<&String> = Vec::new();
@@ -167,7 +171,7 @@ impl Worktree {
                 fault::point("edits.after-first-write");
             }
         }
-        Ok(report(staged.steps))
+        Ok(())
     }
 
     fn take_back(
@@ -256,11 +260,15 @@ impl Worktree {
 }
 
 /// What is to become of one file.
-struct Step {
-    before: Option<Entry>,
-    after: Option<Entry>,
+pub(super) struct Step {
+    pub(super) before: Option<Entry>,
+    pub(super) after: Option<Entry>,
     /// The file whose content moved here.
-    from: Option<String>,
+    pub(super) from: Option<String>,
+}
+
+fn changed(steps: &BTreeMap<String, Step>) -> Vec<&String> {
+    steps.iter().filter(|(_, step)| step.before != step.after).map(|(path, _)| path).collect()
 }
 
 /// Edits worked out in memory, before the first file is written.

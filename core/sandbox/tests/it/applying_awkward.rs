@@ -349,3 +349,19 @@ fn a_journal_in_use_is_left_to_its_process() {
         Err(ApplyError::Sandbox(SandboxError::Damaged { .. }))
     ));
 }
+
+#[test]
+fn a_file_never_committed_is_not_taken_for_the_old_name_of_another() {
+    let fixture = Fixture::new();
+    fixture.write("mine.py", lines(40));
+    let sandbox = fixture.sandbox();
+    sandbox.change(&[("mine.py", &lines(40).replace("line 3\n", "three\n"))]);
+    // A commit brings a file that looks much like it.
+    fixture.write("theirs.py", lines(40).replace("line 40\n", "forty\n"));
+    fixture.git(&["add", "theirs.py"]);
+    fixture.git(&["commit", "-q", "-m", "theirs"]);
+    let before = fixture.state();
+    let files = refused(refusal(sandbox.apply(&fixture.journal(), ApplyMode::Commit)));
+    assert_eq!(files, [("mine.py".to_owned(), RefusedWhy::BuildsOnUncommitted)]);
+    assert_eq!(fixture.state(), before);
+}

@@ -1,5 +1,11 @@
 //! Operations on projects.
 
+mod delete;
+mod links;
+
+pub use delete::{Delete, DeleteOutput};
+pub use links::{LinkResource, LinkResourceOutput, UnlinkResource, UnlinkResourceOutput};
+
 use agents_domain::ids::PlanId;
 use agents_domain::plan::Phase;
 use agents_domain::ports::store::{PlanRow, Reader, StoreResult};
@@ -8,9 +14,8 @@ use agents_domain::resource::{Resource, SandboxStrategy, resource_type};
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use super::{plan, registry};
+use super::registry;
 use crate::{Engine, Operation, clock, sandboxes};
 
 /// A linked resource with its link.
@@ -22,6 +27,11 @@ fn linked(r: &dyn Reader, project: &Project) -> StoreResult<Vec<Linked>> {
         found.extend(r.resource(link.resource_id)?.map(|resource| (resource, link.read_only)));
     }
     Ok(found)
+}
+
+/// `execute/processing`.
+fn state_text(row: &PlanRow) -> String {
+    format!("{}/{}", row.phase.as_str(), row.state.as_str())
 }
 
 fn strategy(resource: &Resource) -> SandboxStrategy {
@@ -414,323 +424,6 @@ impl Operation for Show {
                 created: project.created_at.seconds_rfc3339(),
                 invariant_actor: project.invariant_actor,
             },
-        })
-    }
-}
-
-/// Deletes a project; its resources stay registered, and their files as they are.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Delete {
-    /// The project's name.
-    pub name: String,
-    /// Cancel its active plans instead of being refused by them.
-    #[serde(default)]
-    pub force: bool,
-}
-
-/// What was deleted: `deletion_summary`, or `force_delete` and `deleted` when plans were cancelled.
-#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
-#[allow(missing_docs, reason = "keys of the command's output")]
-pub struct DeleteOutput {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deletion_summary: Option<DeletionSummary>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub force_delete: Option<ForceDelete>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deleted: Option<Deleted>,
-}
-
-/// A deleted project.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[allow(missing_docs, reason = "keys of the command's output")]
-pub struct DeletionSummary {
-    pub project: String,
-    pub resources_unlinked: usize,
-    pub data_dir: Option<String>,
-}
-
-/// The plans that had to go.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[allow(missing_docs, reason = "keys of the command's output")]
-pub struct ForceDelete {
-    pub cancelled_plans: Vec<CancelledPlan>,
-}
-
-/// A plan that was cancelled.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[allow(missing_docs, reason = "keys of the command's output")]
-pub struct CancelledPlan {
-    pub plan_id: PlanId,
-    /// Such as `execute/processing`.
-    pub previous_state: String,
-}
-
-/// A project that was deleted by force.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[allow(missing_docs, reason = "keys of the command's output")]
-pub struct Deleted {
-    pub project: String,
-    pub resources_unlinked: usize,
-    pub validations_detached: usize,
-    pub plans_cancelled: usize,
-    pub context_policies: String,
-}
-
-/// `execute/processing`.
-fn state_text(row: &PlanRow) -> String {
-    format!("{}/{}", row.phase.as_str(), row.state.as_str())
-}
-
-fn blocked(name: &QualifiedName, plans: &[PlanRow]) -> Error {
-    let count = plans.len();
-    let plural = if count == 1 { "" } else { "s" };
-    let list: Vec<_> = plans
-        .iter()
-        .map(|p| json!({ "plan_id": p.plan_id, "phase": state_text(p), "action": p.action }))
-        .collect();
-    let error = plans
-        .iter()
-        .fold(Error::invalid_state(format!("Delete blocked — {count} active plan{plural}")), |error, p| {
-            error.suggest(format!("agents plan cancel {}", p.plan_id))
-        });
-    error.suggest(format!("agents project delete --force {name}")).data(json!({
-        "delete_blocked": { "reason": "project has active plans", "active_plans": list },
-        "resolution": [
-            "Cancel or complete active plans first",
-            "Use --force to cancel all active plans and delete the project",
-        ],
-    }))
-}
-
-impl Operation for Delete {
-    const METHOD: &'static str = "registry/project/delete";
-    const SUMMARY: &'static str = "Delete a project";
-    type Output = DeleteOutput;
-
-    fn run(self, engine: &Engine) -> Result<DeleteOutput> {
-        let (project, linked, plans) = find(engine, &self.name)?;
-        let name = project.name;
-        if !plans.is_empty() && !self.force {
-            return Err(blocked(&name, &plans));
-        }
-        let mut cancelled = Vec::new();
-        for row in &plans {
-            let reason = Some(format!("project {name} is deleted"));
-            engine.call(plan::Cancel { plan: row.plan_id.to_string(), reason })?;
-            cancelled.push(CancelledPlan { plan_id: row.plan_id, previous_state: state_text(row) });
-        }
-        let unlinked = engine.write(|w| {
-            // A plan may have started in the meantime.
-            let plans = w.active_plans_of_project(&name)?;
-            if !plans.is_empty() {
-                return Err(blocked(&name, &plans));
-            }
-            let links = w.project(&name)?.map_or(0, |p| p.resources.len());
-            w.delete_project(&name)?;
-            let cascade = json!({ "resources_unlinked": links, "plans_cancelled": cancelled.len() });
-            registry::deleted(engine, w, "project", &name.to_string(), cascade)?;
-            Ok(links)
-        })?;
-        let project = name.to_string();
-        if cancelled.is_empty() {
-            let data_dir = paths(&linked).data_dir;
-            let summary = DeletionSummary { project, resources_unlinked: unlinked, data_dir };
-            return Ok(DeleteOutput { deletion_summary: Some(summary), ..DeleteOutput::default() });
-        }
-        let deleted = Deleted {
-            project,
-            resources_unlinked: unlinked,
-            validations_detached: 0,
-            plans_cancelled: cancelled.len(),
-            context_policies: "cleared".to_owned(),
-        };
-        let force_delete = Some(ForceDelete { cancelled_plans: cancelled });
-        Ok(DeleteOutput { force_delete, deleted: Some(deleted), deletion_summary: None })
-    }
-}
-
-/// Links a resource to a project.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LinkResource {
-    /// The project's name.
-    pub project: String,
-    /// The resource's name or id.
-    pub resource: String,
-    /// The project's plans may not change it.
-    #[serde(default)]
-    pub read_only: bool,
-}
-
-/// The new link.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[allow(missing_docs, reason = "keys of the command's output")]
-pub struct LinkResourceOutput {
-    pub resource_linked: ResourceLink,
-    pub access: Access,
-    pub indexing: Indexing,
-}
-
-/// A link.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[allow(missing_docs, reason = "keys of the command's output")]
-pub struct ResourceLink {
-    pub project: String,
-    pub resource: String,
-    #[serde(rename = "type")]
-    pub resource_type: String,
-    pub read_only: bool,
-}
-
-/// What the project's plans may do with it.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[allow(missing_docs, reason = "keys of the command's output")]
-pub struct Access {
-    pub read: String,
-    pub write: String,
-    pub apply: String,
-}
-
-/// What indexing it started.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[allow(missing_docs, reason = "keys of the command's output")]
-pub struct Indexing {
-    pub status: String,
-    pub files_found: usize,
-    pub language: Option<String>,
-    pub estimated_time_seconds: u64,
-}
-
-impl Operation for LinkResource {
-    const METHOD: &'static str = "project/link_resource";
-    const SUMMARY: &'static str = "Link a resource to a project";
-    type Output = LinkResourceOutput;
-
-    fn run(self, engine: &Engine) -> Result<LinkResourceOutput> {
-        let (project, ..) = find(engine, &self.project)?;
-        let (resource, resource_name) = linkable(engine, &self.resource)?;
-        let name = project.name;
-        engine.write(|w| {
-            let mut project =
-                w.project(&name)?.ok_or_else(|| Error::not_found(format!("there is no project `{name}`")))?;
-            if project.resources.iter().any(|link| link.resource_id == resource.resource_id) {
-                let message = format!("Resource '{resource_name}' is already linked to project '{name}'");
-                return Err(Error::new(ErrorKind::AlreadyExists, message)
-                    .suggest(format!("agents project show {name}"))
-                    .suggest(format!("agents project unlink-resource {name} {resource_name}")));
-            }
-            project
-                .resources
-                .push(ProjectResource { resource_id: resource.resource_id, read_only: self.read_only });
-            project.updated_at = clock::after(project.updated_at);
-            w.update_project(&project)?;
-            registry::changed(engine, w, "project", &name.to_string(), "linked")
-        })?;
-        let yes_or = |no: bool| if no { "denied" } else { "allowed" }.to_owned();
-        Ok(LinkResourceOutput {
-            resource_linked: ResourceLink {
-                project: name.to_string(),
-                resource: resource_name.to_string(),
-                resource_type: resource.resource_type,
-                read_only: self.read_only,
-            },
-            access: Access {
-                read: "allowed".to_owned(),
-                write: yes_or(self.read_only),
-                apply: if self.read_only { "denied" } else { "requires approval" }.to_owned(),
-            },
-            indexing: Indexing {
-                status: "disabled".to_owned(),
-                files_found: 0,
-                language: None,
-                estimated_time_seconds: 0,
-            },
-        })
-    }
-}
-
-/// Takes a resource out of a project; it stays registered.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct UnlinkResource {
-    /// The project's name.
-    pub project: String,
-    /// The resource's name or id.
-    pub resource: String,
-}
-
-/// What was unlinked.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[allow(missing_docs, reason = "keys of the command's output")]
-pub struct UnlinkResourceOutput {
-    pub resource_unlinked: UnlinkedResource,
-    pub project_summary: ProjectSummary,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
-}
-
-/// A link that is gone.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[allow(missing_docs, reason = "keys of the command's output")]
-pub struct UnlinkedResource {
-    pub project: String,
-    pub resource: String,
-    #[serde(rename = "type")]
-    pub resource_type: String,
-}
-
-/// The project as it is now.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[allow(missing_docs, reason = "keys of the command's output")]
-pub struct ProjectSummary {
-    pub linked_resources: usize,
-    pub last_updated: String,
-    pub active_plans: usize,
-}
-
-impl Operation for UnlinkResource {
-    const METHOD: &'static str = "project/unlink_resource";
-    const SUMMARY: &'static str = "Take a resource out of a project";
-    type Output = UnlinkResourceOutput;
-
-    fn run(self, engine: &Engine) -> Result<UnlinkResourceOutput> {
-        let (project, ..) = find(engine, &self.project)?;
-        let (resource, resource_name) = linkable(engine, &self.resource)?;
-        let name = project.name;
-        engine.write(|w| {
-            let mut project =
-                w.project(&name)?.ok_or_else(|| Error::not_found(format!("there is no project `{name}`")))?;
-            let before = project.resources.len();
-            project.resources.retain(|link| link.resource_id != resource.resource_id);
-            if project.resources.len() == before {
-                return Err(Error::not_found(format!(
-                    "resource `{resource_name}` is not linked to project `{name}`"
-                ))
-                .suggest(format!("agents project show {name}")));
-            }
-            project.updated_at = clock::after(project.updated_at);
-            w.update_project(&project)?;
-            registry::changed(engine, w, "project", &name.to_string(), "unlinked")?;
-            let of_project = w.active_plans_of_project(&name)?;
-            let of_resource = w.active_plans_of_resource(resource.resource_id)?;
-            let warnings = of_project.iter().filter(|row| of_resource.contains(&row.plan_id)).map(|row| {
-                let state = state_text(row);
-                format!("plan {} ({state}, {}) still works on {resource_name}", row.plan_id, row.action)
-            });
-            Ok(UnlinkResourceOutput {
-                resource_unlinked: UnlinkedResource {
-                    project: name.to_string(),
-                    resource: resource_name.to_string(),
-                    resource_type: resource.resource_type.clone(),
-                },
-                project_summary: ProjectSummary {
-                    linked_resources: project.resources.len(),
-                    last_updated: project.updated_at.seconds_rfc3339(),
-                    active_plans: of_project.len(),
-                },
-                warnings: warnings.collect(),
-            })
         })
     }
 }
