@@ -1,0 +1,48 @@
+//! The client side of language servers: starts them, keeps documents in step, asks for diagnostics and fixes, and
+//! brings them back when they die. A server that is missing, slow, broken or gone costs its own answers, never the
+//! caller's time: everything here is bounded.
+//!
+//! From the outside in:
+//! - [`Runtime`] implements the engine's port [`agents_domain::ports::language_servers::LanguageServers`]; [`check`]
+//!   starts one server to see what it really offers.
+//! - `workspace` is one directory lent to actors; `instance` one server over it: started on first use, restarted
+//!   within its budget, its documents replayed.
+//! - `diagnostics` (pull, push, settling) and `actions`, `edits` (fixes and what they change) ask the questions.
+//! - `documents` is what a server has open, `pushed` what it said unasked, `activity` whether it is still computing.
+//! - `client` is one connection: requests with deadlines, answers to the server's own requests; `transport`,
+//!   `framing`, `process` and `guard` carry the bytes, own the child and see to its end.
+//! - `position`, `uri`, `protocol`, `registrations` translate between the protocol and the engine's own terms.
+//!
+//! Never here: writing a file, running a server's command, deciding which fix is right.
+
+mod actions;
+mod activity;
+mod check;
+mod client;
+mod diagnostics;
+mod documents;
+mod edits;
+mod files;
+mod framing;
+mod guard;
+mod instance;
+mod launch;
+mod position;
+mod process;
+mod protocol;
+mod pushed;
+mod registrations;
+mod runtime;
+mod transport;
+mod uri;
+mod workspace;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use check::{DiagnosticsMode, ServerReport, check};
+pub use runtime::{Runtime, Timing};
+
+/// Locks a mutex; a panic elsewhere while it was held does not spread.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,116 @@
+//! The pool: which instances run, shared by the workspaces that need the same server over the same directory.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use agents_domain::language_server::LanguageServerDefinition;
+use agents_domain::ports::BoxFuture;
+use agents_domain::ports::language_servers::{LanguageServers, LanguageWorkspace, WorkspaceSpec};
+
+use crate::instance::Instance;
+use crate::lock;
+use crate::workspace::Workspace;
+
+/// Waiting times that are not the caller's to choose; tests shorten them.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// How long a server must be silent before what it pushed counts as its answer.
+    pub quiet: Duration,
+    /// How long a suspect has to show a sign of life.
+    pub probe: Duration,
+    /// Between two health probes; `None` takes the registry entry's `health_check.interval_seconds`.
+    pub probe_interval: Option<Duration>,
+    /// How long a server has to answer `shutdown`, and again to leave after `exit`.
+    pub shutdown: Duration,
+    /// Before the first restart; doubled for each further one.
+    pub backoff: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            quiet: Duration::from_millis(300),
+            probe: Duration::from_secs(5),
+            probe_interval: None,
+            shutdown: Duration::from_secs(2),
+            backoff: Duration::from_millis(200),
+        }
+    }
+}
+
+/// Starts, shares and stops language servers. Needs a running tokio runtime when workspaces are opened and used.
+#[derive(Debug, Clone, Default)]
+pub struct Runtime {
+    timing: Timing,
+    pool: Arc<Pool>,
+}
+
+impl Runtime {
+    /// A runtime with its own pool.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with other waiting times.
+    pub fn with_timing(timing: Timing) -> Self {
+        Self { timing, pool: Arc::default() }
+    }
+}
+
+impl LanguageServers for Runtime {
+    fn open(&self, spec: WorkspaceSpec) -> BoxFuture<'_, Arc<dyn LanguageWorkspace>> {
+        Box::pin(async move {
+            let workspace: Arc<dyn LanguageWorkspace> =
+                Arc::new(Workspace::open(&self.pool, self.timing, spec));
+            workspace
+        })
+    }
+}
+
+/// An entry and the directory it serves: definitions that differ in anything get processes of their own.
+type Key = (String, PathBuf);
+
+/// The instances in use, with the number of workspaces that use each.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    instances: Mutex<HashMap<Key, (Weak<Instance>, usize)>>,
+}
+
+impl Pool {
+    /// The instance for an entry over a directory, shared when there is one.
+    pub(crate) fn acquire(
+        &self,
+        definition: &LanguageServerDefinition,
+        root: &std::path::Path,
+        timing: Timing,
+    ) -> Arc<Instance> {
+        let mut instances = lock(&self.instances);
+        let entry = instances.entry(key(definition, root)).or_default();
+        if let Some(instance) = entry.0.upgrade() {
+            entry.1 += 1;
+            return instance;
+        }
+        let instance = Instance::new(definition.clone(), root, timing);
+        *entry = (Arc::downgrade(&instance), 1);
+        instance
+    }
+
+    /// Lets go of an instance; `true` when that was its last user.
+    pub(crate) fn release(&self, instance: &Instance) -> bool {
+        let mut instances = lock(&self.instances);
+        let key = key(&instance.definition, &instance.root);
+        let Some((_, users)) = instances.get_mut(&key) else { return true };
+        *users = users.saturating_sub(1);
+        let last = *users == 0;
+        if last {
+            instances.remove(&key);
+        }
+        last
+    }
+}
+
+fn key(definition: &LanguageServerDefinition, root: &std::path::Path) -> Key {
+    (serde_json::to_string(definition).unwrap_or_default(), root.to_owned())
+}
