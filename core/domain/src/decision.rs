@@ -225,11 +225,8 @@ pub fn effective_parent(decision: &Decision, all: &[Decision]) -> Option<Decisio
         let candidate = find(parent?)?;
         match candidate.superseded_by {
             None => return Some(candidate.decision_id),
-            Some(replacement)
-                if candidate.parent_decision_id.is_none() && replacement != decision.decision_id =>
-            {
-                return Some(replacement);
-            }
+            Some(replacement) if replacement == decision.decision_id => parent = candidate.parent_decision_id,
+            Some(replacement) if candidate.parent_decision_id.is_none() => parent = Some(replacement),
             Some(_) => parent = candidate.parent_decision_id,
         }
     }

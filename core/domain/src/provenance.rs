@@ -69,7 +69,7 @@ pub fn carry(segments: &[Segment], hunks: &[Hunk]) -> Vec<Segment> {
     let mut out = Vec::with_capacity(segments.len());
     for segment in segments {
         if segment.lines == 0 {
-            if let Some(start) = map_line(segment.start, hunks) {
+            if let Some(start) = map_boundary(segment.start, hunks) {
                 push(&mut out, Segment { start, ..*segment });
             }
             continue;
@@ -83,11 +83,26 @@ pub fn carry(segments: &[Segment], hunks: &[Hunk]) -> Vec<Segment> {
     out
 }
 
-/// Where a line of the old text is in the new one; `None` when a hunk replaced it.
-fn map_line(line: u32, hunks: &[Hunk]) -> Option<u32> {
+/// Where a line (0-based) of the old text is in the new one; `None` when a hunk replaced it.
+pub fn map_line(line: u32, hunks: &[Hunk]) -> Option<u32> {
     let mut shift = 0i64;
     for hunk in hunks {
         if line < hunk.old_start {
+            break;
+        }
+        if line < hunk.old_start + hunk.old_lines {
+            return None;
+        }
+        shift += i64::from(hunk.new_lines) - i64::from(hunk.old_lines);
+    }
+    u32::try_from(i64::from(line) + shift).ok()
+}
+
+/// Where the place before a line of the old text is in the new one; `None` when a hunk replaced what is on both sides.
+fn map_boundary(line: u32, hunks: &[Hunk]) -> Option<u32> {
+    let mut shift = 0i64;
+    for hunk in hunks {
+        if line <= hunk.old_start {
             break;
         }
         if line < hunk.old_start + hunk.old_lines {
@@ -156,6 +171,19 @@ mod tests {
         let segments = attribute(&[], &hunks("a\nb\nc\n", "a\nc\n"), decision(1));
         assert_eq!(segments, [Segment { start: 1, lines: 0, decision_id: decision(1) }]);
         assert!(segments[0].covers(1) && !segments[0].covers(0));
+    }
+
+    #[test]
+    fn a_deletion_stays_where_it_was_when_the_line_after_it_is_rewritten() {
+        let deleted = attribute(&[], &hunks("a\nb\n", "b\n"), decision(1));
+        let both = attribute(&deleted, &hunks("b\n", "B\n"), decision(2));
+        assert_eq!(
+            both,
+            [
+                Segment { start: 0, lines: 0, decision_id: decision(1) },
+                Segment { start: 0, lines: 1, decision_id: decision(2) }
+            ]
+        );
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use agents_domain::changes::{Change, ChangeKind};
+use agents_domain::changes::{Change, ChangeKind, Hunk};
 use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
 use agents_domain::plan::{Plan, State};
-use agents_domain::provenance::{Segment, attribute, carry, hunks};
+use agents_domain::provenance::{Segment, attribute, carry, hunks, map_line};
 use agents_domain::resource::Resource;
 use agents_domain::{Error, Result};
 
@@ -23,6 +23,10 @@ struct Trail {
     segments: Vec<Segment>,
     /// Blob of the text the segments refer to; `None` when the file is gone.
     text_hash: Option<String>,
+    /// Blob of the text before the plan's first write; `None` for a new file.
+    base_hash: Option<String>,
+    /// The hunks of each write in order, with the decision behind it.
+    writes: Vec<(DecisionId, Vec<Hunk>)>,
 }
 
 /// Folds a plan's recorded writes, in the order written, into the attribution of each file.
@@ -30,12 +34,16 @@ fn fold(changes: &[Change]) -> HashMap<(ResourceId, String), Trail> {
     let mut files: HashMap<(ResourceId, String), Trail> = HashMap::new();
     for change in changes {
         let before = change.old_path.clone().unwrap_or_else(|| change.path.clone());
-        let trail = files.remove(&(change.resource_id, before)).unwrap_or_default();
-        if change.kind != ChangeKind::Deleted {
-            let segments = attribute(&trail.segments, &change.hunks, change.decision_id);
-            let text_hash = change.after_hash.clone();
-            files.insert((change.resource_id, change.path.clone()), Trail { segments, text_hash });
+        let known = files.remove(&(change.resource_id, before));
+        if change.kind == ChangeKind::Deleted {
+            continue;
         }
+        let mut trail =
+            known.unwrap_or_else(|| Trail { base_hash: change.before_hash.clone(), ..Trail::default() });
+        trail.segments = attribute(&trail.segments, &change.hunks, change.decision_id);
+        trail.text_hash.clone_from(&change.after_hash);
+        trail.writes.push((change.decision_id, change.hunks.clone()));
+        files.insert((change.resource_id, change.path.clone()), trail);
     }
     files
 }
@@ -135,13 +143,15 @@ fn attribution(engine: &Engine, place: &Place, text: &str) -> Result<Vec<BlamedS
         let claims = if plan.state == State::Applied || place.sandbox_of.is_some() {
             applied_claims(&trail.segments, &left, text)
         } else {
-            proposed_claims(&trail.segments, &left, text)
+            let Some(base) = read_text(engine, trail.base_hash.as_deref())? else { continue };
+            proposed_claims(&trail, &base, &left, text)
         };
+        let newer = taken.clone();
         let decisions: BTreeMap<DecisionId, Decision> =
             engine.view(|r| r.decisions(plan_id))?.into_iter().map(|d| (d.decision_id, d)).collect();
         for claim in claims {
             let lines = claim.segment.start..claim.segment.start + claim.segment.lines;
-            if claim.segment.lines > 0 && lines.clone().any(|line| taken.contains(&line)) {
+            if claim.segment.lines > 0 && lines.clone().any(|line| newer.contains(&line)) {
                 // A newer plan wrote these lines; what is left of the older claim is not worth splitting.
                 continue;
             }
@@ -164,33 +174,75 @@ fn applied_claims(segments: &[Segment], left: &str, text: &str) -> Vec<Claim> {
     carried.into_iter().map(|segment| Claim { segment, proposed: false, proposed_text: None }).collect()
 }
 
-/// Places a plan would change: for each hunk from the text at hand to the sandbox, the decisions behind it.
-fn proposed_claims(segments: &[Segment], sandbox: &str, text: &str) -> Vec<Claim> {
-    let lines: Vec<&str> = sandbox.split_inclusive('\n').collect();
+/// Places a plan would change, decision by decision, in the coordinates of the text at hand.
+fn proposed_claims(trail: &Trail, base: &str, sandbox: &str, text: &str) -> Vec<Claim> {
+    let sandbox_lines: Vec<&str> = sandbox.split_inclusive('\n').collect();
     let mut claims = Vec::new();
-    for hunk in hunks(text, sandbox) {
-        let new_end = hunk.new_start + hunk.new_lines;
-        let behind = segments.iter().filter(|s| {
-            if s.lines == 0 {
-                s.start >= hunk.new_start && s.start <= new_end
-            } else {
-                s.start < new_end && hunk.new_start < s.start + s.lines
+    for hunk in hunks(base, sandbox) {
+        let new = hunk.new_start..hunk.new_start + hunk.new_lines;
+        // What each decision puts there.
+        let mut puts: Vec<(DecisionId, String)> = Vec::new();
+        for segment in trail.segments.iter().filter(|s| s.lines > 0) {
+            for line in segment.start.max(new.start)..(segment.start + segment.lines).min(new.end) {
+                let words = sandbox_lines.get(line as usize).copied().unwrap_or_default();
+                match puts.iter_mut().find(|(decision, _)| *decision == segment.decision_id) {
+                    Some((_, put)) => put.push_str(words),
+                    None => puts.push((segment.decision_id, words.to_owned())),
+                }
             }
-        });
-        let mut seen = HashSet::new();
-        for segment in behind.filter(|s| seen.insert(s.decision_id)) {
-            claims.push(Claim {
-                segment: Segment {
-                    start: hunk.old_start,
-                    lines: hunk.old_lines,
-                    decision_id: segment.decision_id,
-                },
-                proposed: true,
-                proposed_text: lines.get(hunk.new_start as usize..new_end as usize).map(|l| l.concat()),
-            });
+        }
+        // What each decision takes away, as runs of lines.
+        let mut runs: Vec<Segment> = Vec::new();
+        for line in hunk.old_start..hunk.old_start + hunk.old_lines {
+            let taken_by =
+                removed_by(line, &trail.writes).or_else(|| puts.first().map(|(decision, _)| *decision));
+            let Some(decision_id) = taken_by else { continue };
+            match runs.last_mut().filter(|r| r.decision_id == decision_id && r.start + r.lines == line) {
+                Some(run) => run.lines += 1,
+                None => runs.push(Segment { start: line, lines: 1, decision_id }),
+            }
+        }
+        for (decision_id, _) in &puts {
+            if !runs.iter().any(|r| r.decision_id == *decision_id) {
+                runs.push(Segment {
+                    start: hunk.old_start + hunk.old_lines,
+                    lines: 0,
+                    decision_id: *decision_id,
+                });
+            }
+        }
+        for run in runs {
+            let at = puts.iter().position(|(decision, _)| *decision == run.decision_id);
+            let put = at.map(|at| std::mem::take(&mut puts[at].1)).unwrap_or_default();
+            claims.push(Claim { segment: run, proposed: true, proposed_text: Some(put) });
         }
     }
+    if base == text {
+        return claims;
+    }
+    let edits = hunks(base, text);
     claims
+        .into_iter()
+        .flat_map(|claim| {
+            carry(&[claim.segment], &edits).into_iter().map(move |segment| Claim {
+                segment,
+                proposed: true,
+                proposed_text: claim.proposed_text.clone(),
+            })
+        })
+        .collect()
+}
+
+/// The decision whose write took a line of the base text away.
+fn removed_by(line: u32, writes: &[(DecisionId, Vec<Hunk>)]) -> Option<DecisionId> {
+    let mut line = line;
+    for (decision, hunks) in writes {
+        match map_line(line, hunks) {
+            Some(moved) => line = moved,
+            None => return Some(*decision),
+        }
+    }
+    None
 }
 
 fn blamed(plan: &Plan, decisions: &BTreeMap<DecisionId, Decision>, claim: Claim) -> Option<BlamedSegment> {
@@ -218,7 +270,7 @@ fn blamed(plan: &Plan, decisions: &BTreeMap<DecisionId, Decision>, claim: Claim)
 }
 
 /// The choice of Strategize (or the answer in its place) that a decision of Execute carries out.
-fn strategy_behind(
+pub(crate) fn strategy_behind(
     decision: &Decision,
     decisions: &BTreeMap<DecisionId, Decision>,
 ) -> Option<StrategyBehind> {

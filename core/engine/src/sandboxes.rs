@@ -29,9 +29,11 @@ pub(crate) struct OpenSandbox {
 }
 
 impl OpenSandbox {
+    /// Links are left out: what they lead to inside the checkout is listed by its own name, and would be worked on twice.
     pub fn files(&self) -> Result<Vec<FileEntry>> {
         let files = self.worktree.list_files().map_err(sandbox_error)?;
-        Ok(files.into_iter().map(|f| FileEntry { path: f.path, size: f.size }).collect())
+        let own = files.into_iter().filter(|file| !file.link);
+        Ok(own.map(|file| FileEntry { path: file.path, size: file.size }).collect())
     }
 
     pub fn read(&self, path: &str) -> Result<Vec<u8>> {

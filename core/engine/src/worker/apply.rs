@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::{Stop, Worker};
 use crate::Engine;
+use crate::blame::strategy_behind;
 use crate::operations::plan::apply_refused;
 use crate::records::{self, emit};
 use crate::sandboxes::{commit_id, sandbox_error};
@@ -258,10 +259,13 @@ fn commit_message(plan: &Plan) -> String {
 
 /// The plan, and the decisions behind the changes that still stand.
 fn trailers(plan: &Plan, decisions: &[Decision], changes: &[Change]) -> Vec<(String, String)> {
+    let by_id = decisions.iter().map(|d| (d.decision_id, d.clone())).collect();
     let behind: HashSet<_> = changes.iter().map(|c| c.decision_id).collect();
     let mut trailers = vec![("CleverAgents-Plan".to_owned(), plan.plan_id.to_string())];
     for decision in decisions.iter().filter(|d| behind.contains(&d.decision_id)).take(TRAILERS) {
-        let chosen = decision.chosen_option.lines().next().unwrap_or_default();
+        let chosen =
+            strategy_behind(decision, &by_id).map_or_else(|| decision.chosen_option.clone(), |s| s.chosen);
+        let chosen = chosen.lines().next().unwrap_or_default();
         trailers.push(("CleverAgents-Decision".to_owned(), format!("{} {chosen}", decision.decision_id)));
     }
     trailers

@@ -102,7 +102,10 @@ impl Worker<'_> {
         let sandbox = sandbox_of(sandboxes, written.resource_id)?;
         let mut blobs = Vec::with_capacity(written.edits.len());
         for edit in &written.edits {
-            blobs.push(edit.after.as_deref().map(|bytes| self.engine.store.put_blob(bytes)).transpose()?);
+            // Both sides are kept, so that lines can be followed from the base to whatever the file becomes.
+            let keep =
+                |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|b| self.engine.store.put_blob(b)).transpose();
+            blobs.push((keep(&edit.before)?, keep(&edit.after)?));
         }
         let commit = sandbox.checkpoint(&decision.question, &written.paths())?;
         fault::point("worker.edits-committed");
@@ -126,8 +129,8 @@ impl Worker<'_> {
                     path: edit.path.clone(),
                     old_path: edit.old_path.clone(),
                     kind: edit.kind,
-                    before_hash: edit.before.as_deref().map(agents_domain::changes::content_hash),
-                    after_hash: blob.clone(),
+                    before_hash: blob.0.clone(),
+                    after_hash: blob.1.clone(),
                     hunks: text_hunks(edit.before.as_deref(), edit.after.as_deref()),
                     tool: tool.to_owned(),
                     created_at: clock::now(),

@@ -16,7 +16,7 @@ use agents_domain::ports::language_servers::{
     WorkspaceSpec,
 };
 use agents_engine::worker::{self, Ended};
-use agents_engine::{Engine, Operation, Parts, WorkerSpawner};
+use agents_engine::{Engine, Parts, WorkerSpawner};
 use agents_store::SqliteStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -155,10 +155,6 @@ impl Bench {
             Err(error) => error,
             Ok(value) => panic!("{method} should have been refused: {value}"),
         }
-    }
-
-    pub fn call<O: Operation>(&self, operation: O) -> O::Output {
-        self.engine.call(operation).unwrap_or_else(|e| panic!("{}: {e:?}", O::METHOD))
     }
 
     /// Registers an action on two actors.

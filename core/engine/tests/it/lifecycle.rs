@@ -74,6 +74,10 @@ fn a_plan_goes_from_use_to_applied_and_only_apply_changes_the_checkout() {
     let bench = bench(choose_and_edit());
     let plan = bench.plan("local/act", "supervised");
     assert_eq!(bench.at(&plan), "strategize/complete+execute_approval");
+    assert_eq!(
+        bench.asked.0.lock().unwrap().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [plan.clone()]
+    );
 
     bench.ok("plan/execute", json!({ "plan": plan }));
     assert_eq!(bench.work(&plan), Ended::Paused);
@@ -406,4 +410,50 @@ fn a_write_outside_the_sandbox_is_refused() {
         assert_eq!(bench.at(&plan), "execute/complete+apply_approval", "{path}: {}", bench.status(&plan));
         assert!(std::fs::read_dir(&outside).unwrap().next().is_none());
     }
+}
+
+/// Neighbouring lines of one hunk under different decisions keep their own.
+#[test]
+fn adjacent_changes_of_two_decisions_are_told_apart_before_and_after_apply() {
+    let bench = bench(json!({
+        "strategize": [{ "requests": [
+            decision("strategy/x", "strategy_choice", null_parent(), 0.9),
+            decision("strategy/y", "strategy_choice", null_parent(), 0.9),
+        ] }],
+        "execute": [
+            { "requests": [
+                decision("impl/x", "implementation_choice", json!("strategy/x"), 0.9),
+                edit("1", "impl/x", "a.txt", 0, ""),
+                decision("impl/y", "implementation_choice", json!("strategy/y"), 0.9),
+                edit("2", "impl/y", "a.txt", 0, "TWO\nTWO AND A HALF\n"),
+            ] },
+            { "expect": { "files": { "a.txt": "TWO\nTWO AND A HALF\nthree\n" } }, "outcome": done("did it") },
+        ],
+    }));
+    let plan = bench.plan("local/act", "trusted");
+    let tree = bench.ok("plan/tree", json!({ "plan": plan }));
+    let under = |at: usize| tree["tree"]["children"][at]["children"][0]["decision_id"].clone();
+    let (x, y) = (under(0), under(1));
+    let blame = |bench: &Bench| {
+        let found = bench.ok("plan/blame", json!({ "file": bench.repo().join("a.txt") }));
+        let segments = found["segments"].as_array().unwrap();
+        segments
+            .iter()
+            .map(|s| {
+                (s["decision_id"].clone(), s["start_line"].as_u64().unwrap(), s["end_line"].as_u64().unwrap())
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(blame(&bench), [(x.clone(), 1, 1), (y.clone(), 2, 2)]);
+    // An edit above, not yet applied, moves the proposals along.
+    std::fs::write(bench.repo().join("a.txt"), "zero\none\ntwo\nthree\n").unwrap();
+    assert_eq!(blame(&bench), [(x.clone(), 2, 2), (y.clone(), 3, 3)]);
+    std::fs::write(bench.repo().join("a.txt"), "one\ntwo\nthree\n").unwrap();
+
+    bench.ok("plan/apply", json!({ "plan": plan }));
+    bench.work(&plan);
+    // The line that is gone is found at the line now in its place.
+    assert_eq!(blame(&bench), [(x, 1, 0), (y, 1, 2)]);
+    let log = git(&bench.repo(), &["log", "-1", "--format=%(trailers:key=CleverAgents-Decision)"]);
+    assert_eq!(log.matches("Fix it").count(), 2, "{log}");
 }

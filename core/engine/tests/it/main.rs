@@ -1,5 +1,7 @@
 //! The engine on a real store and real git repositories, with scripted actors and no language server.
 
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+
 mod harness;
 mod lifecycle;
 mod registry;

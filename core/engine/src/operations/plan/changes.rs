@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use agents_domain::Result;
 use agents_domain::changes::{ChangeKind, FileDiff};
-use agents_domain::decision::DecisionType;
+use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
 use agents_domain::plan::{Phase, Plan, State};
 use schemars::JsonSchema;
@@ -84,6 +84,8 @@ pub struct HunkView {
     pub lines: Vec<agents_domain::changes::DiffLine>,
     /// The decisions behind it.
     pub decisions: Vec<DecisionId>,
+    /// What each of them comes from, in words: the choice that it carries out.
+    pub reasons: Vec<String>,
 }
 
 /// What deserves a look, from what is known without running anything.
@@ -108,9 +110,12 @@ impl Operation for Diff {
         let mut files = Vec::with_capacity(diffs.len());
         let mut previews = Vec::with_capacity(diffs.len());
         let behind = blame::decisions_by_line(engine, plan.plan_id)?;
+        let decisions_of_plan: BTreeMap<DecisionId, Decision> =
+            engine.view(|r| r.decisions(plan.plan_id))?.into_iter().map(|d| (d.decision_id, d)).collect();
         for (resource_id, diff) in &diffs {
             let segments = behind.get(&(*resource_id, diff.path.clone())).map_or(&[][..], Vec::as_slice);
-            let hunks: Vec<HunkView> = diff.hunks.iter().map(|hunk| hunk_view(hunk, segments)).collect();
+            let hunks: Vec<HunkView> =
+                diff.hunks.iter().map(|hunk| hunk_view(hunk, segments, &decisions_of_plan)).collect();
             let mut decisions: Vec<DecisionId> = hunks.iter().flat_map(|h| h.decisions.clone()).collect();
             decisions.sort_unstable();
             decisions.dedup();
@@ -148,6 +153,7 @@ impl Operation for Diff {
 fn hunk_view(
     hunk: &agents_domain::changes::DiffHunk,
     segments: &[agents_domain::provenance::Segment],
+    known: &BTreeMap<DecisionId, Decision>,
 ) -> HunkView {
     let text = |kind: &str| hunk.lines.iter().filter(|l| l.kind == kind).map(|l| l.text.clone()).collect();
     // A removed line is behind the place where the next line now is.
@@ -178,7 +184,13 @@ fn hunk_view(
     }
     decisions.sort_unstable();
     decisions.dedup();
+    let reasons = decisions
+        .iter()
+        .filter_map(|id| known.get(id))
+        .map(|d| blame::strategy_behind(d, known).map_or_else(|| d.chosen_option.clone(), |s| s.chosen))
+        .collect();
     HunkView {
+        reasons,
         range: hunk.range.clone(),
         deletions: text("-"),
         insertions: text("+"),

@@ -463,17 +463,16 @@ fn typed(argument: &ActionArgument, value: Value) -> Result<Value> {
             return Err(wrong(format!("must match `{pattern}`, and `{text}` does not")));
         }
     }
-    if let Some(number) = typed.as_f64() {
-        if argument.min_value.is_some_and(|min| number < min)
-            || argument.max_value.is_some_and(|max| number > max)
-        {
-            let bound = |b: Option<f64>| b.map_or_else(|| "any".to_owned(), |b| b.to_string());
-            return Err(wrong(format!(
-                "must be from {} to {}, not {number}",
-                bound(argument.min_value),
-                bound(argument.max_value)
-            )));
-        }
+    if let Some(number) = typed.as_f64()
+        && (argument.min_value.is_some_and(|min| number < min)
+            || argument.max_value.is_some_and(|max| number > max))
+    {
+        let bound = |b: Option<f64>| b.map_or_else(|| "any".to_owned(), |b| b.to_string());
+        return Err(wrong(format!(
+            "must be from {} to {}, not {number}",
+            bound(argument.min_value),
+            bound(argument.max_value)
+        )));
     }
     Ok(typed)
 }
