@@ -76,7 +76,7 @@ fn a_plan_goes_from_use_to_applied_and_only_apply_changes_the_checkout() {
     assert_eq!(bench.at(&plan), "strategize/complete+execute_approval");
     assert_eq!(
         bench.asked.0.lock().unwrap().iter().map(ToString::to_string).collect::<Vec<_>>(),
-        [plan.clone()]
+        std::slice::from_ref(&plan)
     );
 
     bench.ok("plan/execute", json!({ "plan": plan }));

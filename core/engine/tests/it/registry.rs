@@ -186,7 +186,7 @@ fn a_name_or_a_place_is_registered_once_unless_it_is_updated() {
     assert_eq!(error.kind, ErrorKind::AlreadyExists);
     assert_eq!(error.message, "Resource 'local/repo' is already registered.");
     let command = format!("agents resource add --update git-checkout local/repo --path {}", repo.display());
-    assert_eq!(error.suggestions, [command.clone()]);
+    assert_eq!(error.suggestions, std::slice::from_ref(&command));
     let data = error.data.unwrap();
     assert_eq!(
         (&data["hint"], &data["suggested_command"]),
