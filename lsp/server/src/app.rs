@@ -1,0 +1,219 @@
+//! The composition inside this crate: an engine, its watch, and the handlers behind the front.
+
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use agents_engine::Engine;
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tower_lsp::jsonrpc::Result;
+use tower_lsp::lsp_types::*;
+use tower_lsp::{LanguageServer, LspService};
+
+use crate::requests::{Shared, code_action, command, content, custom, diagnostic, settings};
+use crate::watch::{self, Wake};
+use crate::{App, ClientHandle, ClientInfo, ExitStatus, SessionHandle, serve_stdio};
+
+/// How the editor's view of the plans is kept up to date.
+#[derive(Debug, Clone, Copy)]
+pub struct EditorOptions {
+    /// How often the store is asked whether anything changed.
+    pub poll: Duration,
+    /// How often plans without a living worker get one; `None` never starts any.
+    pub workers: Option<Duration>,
+}
+
+impl Default for EditorOptions {
+    /// 30 milliseconds and 2 seconds.
+    fn default() -> Self {
+        Self { poll: Duration::from_millis(30), workers: Some(Duration::from_secs(2)) }
+    }
+}
+
+/// Serves the plans and decisions of an engine to the editor at the other end of standard input and output, until the
+/// session ends. Blocks the calling thread.
+///
+/// # Errors
+/// When the system gives no threads.
+pub fn serve_editor(engine: Arc<Engine>, options: EditorOptions) -> io::Result<ExitStatus> {
+    serve_stdio(editor(engine, options))
+}
+
+/// The application of [`serve_editor`], for [`serve`](crate::serve) on other streams.
+pub fn editor(
+    engine: Arc<Engine>,
+    options: EditorOptions,
+) -> impl FnOnce(ClientHandle, SessionHandle) -> App + Send + 'static {
+    move |client, session| {
+        let snapshot = session.latest();
+        let (world, seen) = tokio::sync::watch::channel(None);
+        let shared = Arc::new(Shared::new(engine, client, session, seen));
+        let wake = watch::start(shared.clone(), world, options, Handle::current());
+        let service = LspService::build(|_| Backend { shared, wake })
+            .custom_method("workspace/textDocumentContent", Backend::text_document_content)
+            .custom_method("agents/content", Backend::content)
+            .custom_method("agents/plans", Backend::plans)
+            .custom_method("agents/planTree", Backend::plan_tree)
+            .custom_method("agents/decision", Backend::decision)
+            .custom_method("agents/subscribe", Backend::subscribe)
+            .custom_method("agents/unsubscribe", Backend::unsubscribe);
+        App::new(capabilities(snapshot.client()), service)
+    }
+}
+
+/// What the server offers a client; raw JSON, because lsp-types lacks some of it.
+fn capabilities(client: &ClientInfo) -> Value {
+    let literals = client.supports("/textDocument/codeAction/codeActionLiteralSupport");
+    let kinds = [code_action::ANSWER_KIND, code_action::EXPLAIN_KIND, code_action::PLAN_KIND];
+    let mut offered = json!({
+        "hoverProvider": true,
+        "codeLensProvider": { "resolveProvider": false },
+        "codeActionProvider": if literals { json!({ "codeActionKinds": kinds }) } else { json!(true) },
+        "inlayHintProvider": true,
+        "executeCommandProvider": { "commands": command::names() },
+        "experimental": { "cleveragents": { "protocol": custom::PROTOCOL } },
+    });
+    if diagnostic::pulls(client) {
+        offered["diagnosticProvider"] = json!({
+            "identifier": diagnostic::SOURCE,
+            "interFileDependencies": true,
+            "workspaceDiagnostics": false,
+        });
+    }
+    if client.supports("/workspace/textDocumentContent") {
+        offered["workspace"] = json!({ "textDocumentContent": { "schemes": [content::SCHEME] } });
+    }
+    offered
+}
+
+/// The handlers. What they do is in [`crate::requests`].
+struct Backend {
+    shared: Arc<Shared>,
+    /// Ends the watch when it is dropped with the last handler.
+    wake: mpsc::Sender<Wake>,
+}
+
+impl Backend {
+    async fn text_document_content(&self, params: Value) -> Result<Value> {
+        self.shared.text_document_content(params).await
+    }
+
+    async fn content(&self, params: Value) -> Result<Value> {
+        self.shared.content(params).await
+    }
+
+    async fn plans(&self, params: Value) -> Result<Value> {
+        self.shared.operation("plan/list", params).await
+    }
+
+    async fn plan_tree(&self, params: Value) -> Result<Value> {
+        self.shared.operation("plan/tree", params).await
+    }
+
+    async fn decision(&self, params: Value) -> Result<Value> {
+        self.shared.operation("plan/explain", params).await
+    }
+
+    async fn subscribe(&self, params: Value) -> Result<Value> {
+        let answer = self.shared.subscribe(params).await;
+        let _ = self.wake.send(Wake::Look);
+        answer
+    }
+
+    async fn unsubscribe(&self, _: Value) -> Result<Value> {
+        self.shared.unsubscribe();
+        Ok(Value::Null)
+    }
+
+    /// Registers what can only be offered for some documents, or only on demand.
+    fn register(&self) {
+        let snapshot = self.shared.session.latest();
+        let client = snapshot.client();
+        let mut registrations = Vec::new();
+        let ours = json!({ "documentSelector": [{ "scheme": content::SCHEME }] });
+        for (feature, options) in [
+            ("textDocument/documentSymbol", ours.clone()),
+            ("textDocument/foldingRange", ours),
+            ("workspace/didChangeConfiguration", json!({ "section": settings::SECTION })),
+        ] {
+            if client.supports(&format!("/{feature}/dynamicRegistration")) {
+                registrations.push(json!({ "id": feature, "method": feature, "registerOptions": options }));
+            }
+        }
+        if !registrations.is_empty() {
+            let params = json!({ "registrations": registrations });
+            drop(self.shared.client.request_raw::<Value>("client/registerCapability", params));
+        }
+    }
+}
+
+#[tower_lsp::async_trait]
+impl LanguageServer for Backend {
+    async fn initialize(&self, _: InitializeParams) -> Result<InitializeResult> {
+        Ok(InitializeResult::default())
+    }
+
+    async fn initialized(&self, _: InitializedParams) {
+        self.register();
+        let (shared, wake) = (self.shared.clone(), self.wake.clone());
+        // Notifications are handled one after another; the client's answer must not hold the next one up.
+        tokio::spawn(async move {
+            if shared.ask_settings().await {
+                let _ = wake.send(Wake::Settings);
+            }
+        });
+    }
+
+    async fn shutdown(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn did_change_configuration(&self, params: DidChangeConfigurationParams) {
+        let changed = self.shared.settings.take(&params.settings);
+        let (shared, wake) = (self.shared.clone(), self.wake.clone());
+        tokio::spawn(async move {
+            // Clients that are asked push nothing, or not what counts.
+            if shared.ask_settings().await || changed {
+                let _ = wake.send(Wake::Settings);
+            }
+        });
+    }
+
+    async fn did_change_workspace_folders(&self, _: DidChangeWorkspaceFoldersParams) {
+        let _ = self.wake.send(Wake::Documents);
+    }
+
+    async fn hover(&self, params: HoverParams) -> Result<Option<Hover>> {
+        Ok(self.shared.hover(params).await)
+    }
+
+    async fn code_lens(&self, params: CodeLensParams) -> Result<Option<Vec<CodeLens>>> {
+        Ok(self.shared.code_lens(params).await)
+    }
+
+    async fn code_action(&self, params: CodeActionParams) -> Result<Option<CodeActionResponse>> {
+        Ok(self.shared.code_action(params).await)
+    }
+
+    async fn inlay_hint(&self, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
+        Ok(self.shared.inlay_hint(params).await)
+    }
+
+    async fn diagnostic(&self, params: DocumentDiagnosticParams) -> Result<DocumentDiagnosticReportResult> {
+        Ok(self.shared.diagnostic(params).await)
+    }
+
+    async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
+        self.shared.execute_command(params, &self.wake).await
+    }
+
+    async fn document_symbol(&self, params: DocumentSymbolParams) -> Result<Option<DocumentSymbolResponse>> {
+        let symbols = self.shared.document_symbols(&params.text_document.uri);
+        Ok(symbols.map(DocumentSymbolResponse::Nested))
+    }
+
+    async fn folding_range(&self, params: FoldingRangeParams) -> Result<Option<Vec<FoldingRange>>> {
+        Ok(self.shared.folding_ranges(&params.text_document.uri))
+    }
+}

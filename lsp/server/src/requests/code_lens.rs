@@ -1,0 +1,71 @@
+//! `textDocument/codeLens`: the decision over each run of lines, the plan over the file, and what waits for an answer.
+
+use agents_domain::ids::PlanId;
+use agents_domain::plan::State;
+use serde_json::{Value, json};
+use tower_lsp::lsp_types::{CodeLens, CodeLensParams, Command, Position, Range};
+
+use super::command::ANSWER;
+use super::inlay_hint::verdict;
+use super::questions::asked;
+use super::{Shared, brief};
+use crate::watch::world::{OpenPlan, short};
+
+impl Shared {
+    pub async fn code_lens(&self, params: CodeLensParams) -> Option<Vec<CodeLens>> {
+        let (_, document) = self.document(&params.text_document.uri)?;
+        let world = self.world().await;
+        let file = self.file_of(&world, &document).await?;
+        let found = self.provenance(&document).await;
+        let mut lenses = Vec::new();
+        for plan in found.iter().flat_map(|found| found.proposing()) {
+            if let Some(open) = world.plans.get(&plan) {
+                self.plan_lenses(plan, open, &mut lenses).await;
+            }
+        }
+        let saved = self.saved_text(&world, &file).await;
+        for question in asked(&world, &file, document.text(), saved.as_deref()) {
+            let title = format!("decision waits: {} - answer…", brief(&question.decision.question, 60));
+            let params = json!({ "decision": question.decision.decision_id });
+            lenses.push(lens(question.range.start.line, command(&title, ANSWER, params)));
+        }
+        for place in found.iter().flat_map(|found| &found.places) {
+            let (chosen, confidence) = verdict(place);
+            let confidence = confidence.map(|confidence| format!(" - {confidence:.2}")).unwrap_or_default();
+            let title = format!("decision{confidence} - {}", brief(chosen, 60));
+            let (decision, plan) = (place.segment.decision_id, place.segment.plan_id);
+            let explain = command(&title, "agents.plan.explain", json!({ "decision": decision }));
+            lenses.push(lens(place.first, explain));
+            lenses.push(lens(place.first, command("diff", "agents.plan.diff", json!({ "plan": plan }))));
+        }
+        Some(lenses)
+    }
+
+    async fn plan_lenses(&self, plan: PlanId, open: &OpenPlan, lenses: &mut Vec<CodeLens>) {
+        let (name, params) = (short(plan), json!({ "plan": plan }));
+        let mut add = |title: String, id: &str| lenses.push(lens(0, command(&title, id, params.clone())));
+        if open.can_be_applied() {
+            let totals = self.totals(plan).await.map(|totals| format!(" {totals}")).unwrap_or_default();
+            add(format!("plan {name}{totals} - review"), "agents.plan.diff");
+            add("apply".to_owned(), "agents.plan.apply");
+        } else if matches!(open.state, State::Errored | State::Constrained) {
+            let why = open.failure.as_deref().unwrap_or_default();
+            add(format!("plan {name} {}: {}", open.state, brief(why, 60)), "agents.plan.errors");
+        } else if let Some(waits) = &open.awaiting {
+            add(format!("plan {name} waits: {}", brief(&waits.question, 60)), "agents.plan.status");
+        } else {
+            add(format!("plan {name}: {} is {}", open.phase, open.state), "agents.plan.status");
+        }
+    }
+}
+
+/// A command for a person: its result is shown to them by the server unless the client takes the command over.
+pub(crate) fn command(title: &str, id: &str, params: Value) -> Command {
+    let arguments = Some(vec![params, json!({ "show": true })]);
+    Command { title: title.to_owned(), command: id.to_owned(), arguments }
+}
+
+fn lens(line: u32, command: Command) -> CodeLens {
+    let at = Position::new(line, 0);
+    CodeLens { range: Range::new(at, at), command: Some(command), data: None }
+}

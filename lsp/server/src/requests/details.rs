@@ -1,0 +1,61 @@
+//! The size of a plan's change set, asked of the engine once per state of the plan.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex};
+
+use agents_domain::ids::PlanId;
+use agents_engine::operations::plan::Diff;
+use tokio::sync::OnceCell;
+
+use super::Shared;
+use crate::lock;
+
+/// How much a plan changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub files: usize,
+    pub insertions: u32,
+    pub deletions: u32,
+}
+
+impl std::fmt::Display for Totals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "+{} -{}", self.insertions, self.deletions)?;
+        if self.files > 1 { write!(f, " in {} files", self.files) } else { Ok(()) }
+    }
+}
+
+/// What was found for each plan that was asked about.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    entries: Mutex<HashMap<PlanId, Arc<OnceCell<Totals>>>>,
+}
+
+impl Cache {
+    /// Forgets plans that are another way now.
+    pub fn forget(&self, plans: &BTreeSet<PlanId>) {
+        lock(&self.entries).retain(|plan, _| !plans.contains(plan));
+    }
+}
+
+impl Shared {
+    /// The totals of a plan, where they can be had.
+    pub async fn totals(&self, plan: PlanId) -> Option<Totals> {
+        let cell = lock(&self.details.entries).entry(plan).or_default().clone();
+        let ask = || {
+            self.blocking(move |engine| {
+                let summary = engine.call(Diff { plan: plan.to_string() })?.diff_summary;
+                Ok(Totals {
+                    files: summary.files_changed,
+                    insertions: summary.insertions,
+                    deletions: summary.deletions,
+                })
+            })
+        };
+        let asked = cell.get_or_try_init(ask).await;
+        asked
+            .inspect_err(|error| tracing::warn!(%plan, %error, "the diff of a plan was not found"))
+            .ok()
+            .copied()
+    }
+}

@@ -1,0 +1,46 @@
+//! `textDocument/hover`: the decision behind a line.
+
+use tower_lsp::lsp_types::{Hover, HoverContents, HoverParams, MarkupContent, MarkupKind};
+
+use super::Shared;
+use super::lines::whole_lines;
+use super::page::{Page, describe};
+use crate::ClientInfo;
+
+/// Decisions shown for one line; a line with more is a file that was replaced as a whole.
+const SHOWN: usize = 5;
+
+impl Shared {
+    pub async fn hover(&self, params: HoverParams) -> Option<Hover> {
+        let at = params.text_document_position_params;
+        let (snapshot, document) = self.document(&at.text_document.uri)?;
+        let found = self.provenance(&document).await?;
+        let line = at.position.line;
+        let places: Vec<_> = found.within(line, line).collect();
+        let first = places.first()?;
+        let kind = markup(snapshot.client());
+        let mut page = Page::new(kind == MarkupKind::Markdown);
+        for (nth, place) in places.iter().take(SHOWN).enumerate() {
+            if nth > 0 {
+                page.rule();
+            }
+            describe(&mut page, place, Some(document.text()));
+        }
+        if places.len() > SHOWN {
+            page.rule().words(&format!("{} more decisions are behind this line.", places.len() - SHOWN));
+        }
+        let contents = HoverContents::Markup(MarkupContent { kind, value: page.finish() });
+        Some(Hover { contents, range: Some(whole_lines(document.text(), first.first, first.last)) })
+    }
+}
+
+/// Markdown where the client shows it.
+fn markup(client: &ClientInfo) -> MarkupKind {
+    let formats = client.capabilities.pointer("/textDocument/hover/contentFormat");
+    let markdown = formats.and_then(serde_json::Value::as_array);
+    if markdown.is_some_and(|formats| formats.iter().any(|format| format == "markdown")) {
+        MarkupKind::Markdown
+    } else {
+        MarkupKind::PlainText
+    }
+}

@@ -1,0 +1,18 @@
+//! The server as a client sees it, over pipes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail the test")]
+
+mod client;
+mod commands;
+mod desk;
+mod diagnostics;
+mod documents;
+mod events;
+mod hover;
+mod lenses;
+mod lifecycle;
+mod limits;
+mod reference;
+mod requests;
+mod support;
+mod virtual_documents;
