@@ -136,9 +136,8 @@ fn attribution(engine: &Engine, place: &Place, text: &str) -> Result<Vec<BlamedS
         if plan.state == State::Cancelled && place.sandbox_of.is_none() {
             continue;
         }
-        let changes = engine.view(|r| r.changes(plan_id))?;
         let key = (place.resource.resource_id, place.path.clone());
-        let Some(trail) = fold(&changes).remove(&key) else { continue };
+        let Some(trail) = trail_of(engine, plan_id, &key, &touching)? else { continue };
         let Some(left) = read_text(engine, trail.text_hash.as_deref())? else { continue };
         let claims = if plan.state == State::Applied || place.sandbox_of.is_some() {
             applied_claims(&trail.segments, &left, text)
@@ -147,8 +146,7 @@ fn attribution(engine: &Engine, place: &Place, text: &str) -> Result<Vec<BlamedS
             proposed_claims(&trail, &base, &left, text)
         };
         let newer = taken.clone();
-        let decisions: BTreeMap<DecisionId, Decision> =
-            engine.view(|r| r.decisions(plan_id))?.into_iter().map(|d| (d.decision_id, d)).collect();
+        let decisions = behind(engine, claims.iter().map(|c| c.segment.decision_id))?;
         for claim in claims {
             let lines = claim.segment.start..claim.segment.start + claim.segment.lines;
             if claim.segment.lines > 0 && lines.clone().any(|line| newer.contains(&line)) {
@@ -161,6 +159,42 @@ fn attribution(engine: &Engine, place: &Place, text: &str) -> Result<Vec<BlamedS
     }
     out.sort_by_key(|s| (s.start_line, s.end_line));
     Ok(out)
+}
+
+/// A plan's attribution of one file, from that file's writes alone unless it was moved.
+fn trail_of(
+    engine: &Engine,
+    plan: PlanId,
+    key: &(ResourceId, String),
+    touching: &[Change],
+) -> Result<Option<Trail>> {
+    let own: Vec<Change> = touching.iter().filter(|c| c.plan_id == plan).cloned().collect();
+    let moved = own.iter().any(|c| c.old_path.is_some());
+    let changes = if moved { engine.view(|r| r.changes(plan))? } else { own };
+    Ok(fold(&changes).remove(key))
+}
+
+/// Decisions with those they were made under and from, and the proposals that answers among them replaced.
+fn behind(engine: &Engine, ids: impl Iterator<Item = DecisionId>) -> Result<BTreeMap<DecisionId, Decision>> {
+    let mut found: BTreeMap<DecisionId, Decision> = BTreeMap::new();
+    let mut wanted: Vec<DecisionId> = ids.collect();
+    // The change, the choice it carries out, and the proposal that choice answered.
+    for _ in 0..3 {
+        let mut next = Vec::new();
+        for id in std::mem::take(&mut wanted) {
+            if found.contains_key(&id) {
+                continue;
+            }
+            if let Some(decision) = engine.view(|r| r.decision(id))? {
+                next.extend(
+                    decision.parent_decision_id.into_iter().chain(decision.depends_on.iter().copied()),
+                );
+                found.insert(id, decision);
+            }
+        }
+        wanted = next;
+    }
+    Ok(found)
 }
 
 fn read_text(engine: &Engine, hash: Option<&str>) -> Result<Option<String>> {

@@ -118,6 +118,8 @@ impl Worker<'_> {
             if died && plan.state == State::Processing && plan.awaiting.is_none() {
                 plan.resumed_from = w.checkpoints(self.id)?.last().map(|c| c.checkpoint_id);
                 self.advance(w, plan, &Event::WorkerLost)?;
+                let facts = json!({ "phase": plan.phase, "resumed_from": plan.resumed_from });
+                emit(self.engine, w, plan, "plan.worker_lost", facts)?;
                 self.count_loss(w, plan)?;
             } else {
                 records::touch(w, plan)?;

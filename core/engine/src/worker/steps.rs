@@ -321,10 +321,19 @@ impl Worker<'_> {
 
     /// Makes the plan's sandboxes on first use, re-opens them after that, and brings each to its last committed state.
     fn open_sandboxes(&self, plan: &Plan) -> Result<Vec<OpenSandbox>, Stop> {
-        let in_flight = self
-            .engine
-            .view(|r| r.actor_run(self.id, plan.phase))?
-            .map_or_else(Vec::new, |run| run.requests.get(run.done).map_or_else(Vec::new, tools::paths_of));
+        let run = self.engine.view(|r| r.actor_run(self.id, plan.phase))?;
+        let in_flight = match run.as_ref().and_then(|run| run.requests.get(run.done)) {
+            // Taking back touches what was written; which of it under this decision does not matter here.
+            Some(Request::Undo { .. }) => {
+                let changes = self.engine.view(|r| r.changes(self.id))?;
+                changes
+                    .into_iter()
+                    .flat_map(|change| change.old_path.into_iter().chain([change.path]))
+                    .collect()
+            }
+            Some(request) => tools::paths_of(request),
+            None => Vec::new(),
+        };
         let opened = sandboxes::open_all(self.engine, plan, &in_flight)?;
         fault::point("worker.sandbox-made");
         if opened.fresh.is_empty() && opened.kept.is_empty() {
