@@ -100,7 +100,7 @@ pub struct LanguageServerDefinition {
     pub health_check: HealthCheck,
 }
 
-fn default_root() -> String {
+pub(crate) fn default_root() -> String {
     "{{ project.root }}".to_owned()
 }
 

@@ -3,6 +3,7 @@
 //! Pure: nothing here does I/O, spawns a task or reads a clock. What needs the outside is a trait in [`ports`].
 
 pub mod action;
+pub mod catalogue;
 pub mod changes;
 pub mod checkpoint;
 pub mod decision;

@@ -102,6 +102,10 @@ pub fn map_line(line: u32, hunks: &[Hunk]) -> Option<u32> {
 fn map_boundary(line: u32, hunks: &[Hunk]) -> Option<u32> {
     let mut shift = 0i64;
     for hunk in hunks {
+        if line == hunk.old_start && hunk.old_lines == 0 {
+            // Something was put where lines had gone; most often they came back.
+            return None;
+        }
         if line <= hunk.old_start {
             break;
         }
@@ -184,6 +188,12 @@ mod tests {
                 Segment { start: 0, lines: 1, decision_id: decision(2) }
             ]
         );
+    }
+
+    #[test]
+    fn a_deletion_whose_lines_come_back_is_forgotten() {
+        let deleted = attribute(&[], &hunks("a\nb\nc\n", "a\nc\n"), decision(1));
+        assert_eq!(carry(&deleted, &hunks("a\nc\n", "a\nb\nc\n")), []);
     }
 
     #[test]

@@ -178,8 +178,8 @@ fn trail_of(
 fn behind(engine: &Engine, ids: impl Iterator<Item = DecisionId>) -> Result<BTreeMap<DecisionId, Decision>> {
     let mut found: BTreeMap<DecisionId, Decision> = BTreeMap::new();
     let mut wanted: Vec<DecisionId> = ids.collect();
-    // The change, the choice it carries out, and the proposal that choice answered.
-    for _ in 0..3 {
+    // The change, the choice it carries out, and the proposals that answers to either replaced.
+    for _ in 0..5 {
         let mut next = Vec::new();
         for id in std::mem::take(&mut wanted) {
             if found.contains_key(&id) {
@@ -303,22 +303,31 @@ fn blamed(plan: &Plan, decisions: &BTreeMap<DecisionId, Decision>, claim: Claim)
     })
 }
 
-/// The choice of Strategize (or the answer in its place) that a decision of Execute carries out.
+/// The choice of Strategize that a decision of Execute carries out: what stands of it, with the proposal's evidence.
 pub(crate) fn strategy_behind(
     decision: &Decision,
     decisions: &BTreeMap<DecisionId, Decision>,
 ) -> Option<StrategyBehind> {
-    let related = decision.parent_decision_id.into_iter().chain(decision.depends_on.iter().copied());
-    let found = related
-        .filter_map(|id| decisions.get(&id))
-        .find(|d| matches!(d.decision_type, DecisionType::StrategyChoice | DecisionType::UserIntervention))?;
-    // An answer stands in for its proposal, which holds the evidence.
-    let proposal = decisions.values().find(|d| d.superseded_by == Some(found.decision_id));
-    let evidence = proposal.unwrap_or(found);
+    let mut at = decision;
+    let mut proposal = None;
+    // Up through answers and what they answered; no chain is longer than there are decisions.
+    for _ in 0..decisions.len() {
+        let above = at.parent_decision_id.and_then(|id| decisions.get(&id));
+        let from = at.depends_on.iter().filter_map(|id| decisions.get(id));
+        let mut near = above.into_iter().chain(from);
+        proposal = near.clone().find(|d| d.decision_type == DecisionType::StrategyChoice);
+        match (proposal, near.next()) {
+            (None, Some(next)) => at = next,
+            _ => break,
+        }
+    }
+    let evidence = proposal?;
+    let answer = evidence.superseded_by.and_then(|id| decisions.get(&id));
+    let standing = answer.filter(|a| a.key == evidence.key).unwrap_or(evidence);
     Some(StrategyBehind {
-        decision_id: found.decision_id,
-        question: found.question.clone(),
-        chosen: found.chosen_option.clone(),
+        decision_id: standing.decision_id,
+        question: evidence.question.clone(),
+        chosen: standing.chosen_option.clone(),
         confidence: evidence.confidence,
         rationale: evidence.rationale.clone(),
         alternatives: evidence.alternatives.iter().map(|a| a.option.clone()).collect(),

@@ -1,13 +1,16 @@
 //! Writing what happened: transitions with their events, decisions from drafts, answers from people.
 
+use std::collections::HashSet;
+
 use agents_domain::decision::{Alternative, Approval, ContextSnapshot, Decision, DecisionType};
 use agents_domain::event::NewEvent;
 use agents_domain::ids::DecisionId;
 use agents_domain::plan::gates::{self, GateOutcome};
 use agents_domain::plan::machine::{self, AllowedAction, Context, Effect, Event, Verb};
-use agents_domain::plan::{Awaiting, AwaitingKind, Phase, Plan, State};
+use agents_domain::plan::{Awaiting, AwaitingKind, Guidance, Phase, Plan, State};
 use agents_domain::ports::actor::DecisionDraft;
 use agents_domain::ports::store::{AuditEntry, Reader, Writer};
+use agents_domain::profile::Gate;
 use agents_domain::{Error, Result};
 use serde_json::{Value, json};
 
@@ -57,17 +60,81 @@ pub(crate) fn advance_in(
     context: &Context,
 ) -> Result<Vec<Effect>> {
     let read_at = plan.updated_at;
+    let failed = plan.failure.clone();
     let effects = plan.advance(event, context, clock::now())?;
     w.update_plan(plan, read_at)?;
     for effect in &effects {
         for event in effect.events(plan) {
             w.append_event(&NewEvent { user_identity: Some(engine.user.clone()), ..event }, clock::now())?;
         }
-        if *effect == Effect::RestartActor {
-            w.delete_actor_run(plan.plan_id, plan.phase)?;
-        }
+    }
+    if effects.contains(&Effect::RestartActor) {
+        let found = plan.failure.clone().or(failed).map(|f| f.message);
+        start_over(engine, w, plan, found.filter(|_| effects.contains(&Effect::RollBackExecuteWork)))?;
     }
     Ok(effects)
+}
+
+/// Lets the plan's phase be done anew: what was decided in it (and in Execute, when Strategize is done anew) is
+/// superseded, its writes are taken back, its actor starts from nothing.
+///
+/// `found`: why the work cannot stand; then the sandboxes are made anew too, and the actor is told.
+fn start_over(engine: &Engine, w: &dyn Writer, plan: &mut Plan, found: Option<String>) -> Result<()> {
+    let moved_on = found.is_some();
+    let reason = found.unwrap_or_else(|| "a person asked for it".to_owned());
+    let known = w.decisions(plan.plan_id)?;
+    let made_in_execute = |d: &Decision| {
+        let answered = d.parent_decision_id.and_then(|id| known.iter().find(|k| k.decision_id == id));
+        let subject = if d.key.is_some() { answered.filter(|a| a.key == d.key) } else { None };
+        subject.unwrap_or(d).decision_type.gate() == Some(Gate::ExecutionDecision)
+    };
+    let falls = |d: &&Decision| {
+        let kept = d.decision_type == DecisionType::PromptDefinition
+            || d.decision_type == DecisionType::InvariantEnforced
+            || (d.decision_type == DecisionType::UserIntervention && d.key.is_none());
+        d.superseded_by.is_none() && !kept && (plan.phase == Phase::Strategize || made_in_execute(d))
+    };
+    let fallen: Vec<DecisionId> = known.iter().filter(falls).map(|d| d.decision_id).collect();
+    let words = format!("It is done again: {reason}");
+    let marker = intervention(
+        w,
+        plan,
+        Answer {
+            target: None,
+            chosen: words.clone(),
+            guidance: &words,
+            context_ref: &engine.store.put_blob(words.as_bytes())?,
+            state_ref: &engine.store.put_blob(b"null")?,
+        },
+    )?;
+    let question = format!("What becomes of the {} so far?", plan.phase);
+    let marker = Decision { question, approval: Some(Approval::System), rationale: reason.clone(), ..marker };
+    if !fallen.is_empty() {
+        w.insert_decision(&marker)?;
+        emit_decision(engine, w, plan, &marker)?;
+    }
+    for decision in &fallen {
+        w.supersede(*decision, marker.decision_id)?;
+        let facts = json!({ "decision_id": decision, "superseded_by": marker.decision_id });
+        emit(engine, w, plan, "decision.superseded", facts)?;
+    }
+    let writers: HashSet<DecisionId> = w.changes(plan.plan_id)?.iter().map(|c| c.decision_id).collect();
+    for decision in writers {
+        w.undo_changes(plan.plan_id, decision)?;
+    }
+    w.delete_actor_run(plan.plan_id, Phase::Execute)?;
+    if plan.phase == Phase::Strategize {
+        w.delete_actor_run(plan.plan_id, Phase::Strategize)?;
+    }
+    plan.diff_ref = None;
+    if moved_on {
+        plan.sandboxes.clear();
+        plan.guidance.push(Guidance { decision_id: marker.decision_id, text: reason, applied: false });
+    }
+    for sandbox in &mut plan.sandboxes {
+        sandbox.commit.clone_from(&sandbox.base_commit);
+    }
+    touch(w, plan)
 }
 
 /// Writes a plan whose record, not status, was changed.

@@ -9,7 +9,7 @@ use agents_domain::ports::actor::FileEntry;
 use agents_domain::resource::{Resource, SandboxStrategy, resource_type};
 use agents_domain::text::FileEdit;
 use agents_domain::{Error, ErrorKind, Result};
-use agents_sandbox::{AppliedEdit, CommitId, Repository, SandboxError, Worktree};
+use agents_sandbox::{AppliedEdit, CommitId, Removal, Repository, SandboxError, Worktree};
 
 use crate::Engine;
 
@@ -94,6 +94,11 @@ pub(crate) fn open_all(engine: &Engine, plan: &Plan, in_flight: &[String]) -> Re
                 if let Some(parent) = dir.parent() {
                     std::fs::create_dir_all(parent)
                         .map_err(|e| Error::new(ErrorKind::Io, format!("{}: {e}", parent.display())))?;
+                }
+                if dir.exists() {
+                    // Of an earlier attempt, whose base is no longer what the plan works on.
+                    agents_sandbox::cleanup(&repository, plan.plan_id, Removal::IfClean)
+                        .map_err(sandbox_error)?;
                 }
                 let snapshot = agents_sandbox::snapshot(&repository, plan.plan_id).map_err(sandbox_error)?;
                 let worktree = Worktree::create(&repository, &snapshot, &dir, DEPENDENCY_FOLDERS)
@@ -205,6 +210,17 @@ pub(crate) fn diff(engine: &Engine, plan: &Plan) -> Result<Vec<(ResourceId, File
 pub(crate) fn store_diff(engine: &Engine, plan: &Plan) -> Result<String> {
     let bytes = serde_json::to_vec(&diff(engine, plan)?).map_err(|e| Error::internal(e.to_string()))?;
     Ok(engine.store.put_blob(&bytes)?)
+}
+
+/// Removes the sandboxes of an ended plan; one that holds a person's edits is kept, and the log says so.
+pub(crate) fn clean_up(plan: &Plan) {
+    for sandbox in &plan.sandboxes {
+        let removed = Repository::open(Path::new(&sandbox.original))
+            .and_then(|repository| agents_sandbox::cleanup(&repository, plan.plan_id, Removal::IfClean));
+        if let Err(error) = removed {
+            tracing::warn!(plan = %plan.plan_id, %error, "the sandbox of an ended plan was kept");
+        }
+    }
 }
 
 pub(crate) fn commit_id(text: &str) -> Result<CommitId> {

@@ -1,6 +1,6 @@
 //! External language servers, lent to actors over one workspace directory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::BoxFuture;
 use crate::QualifiedName;
 use crate::diagnostics::Diagnostic;
-use crate::language_server::LanguageServerDefinition;
+use crate::language_server::{Capability, LanguageServerDefinition};
 use crate::text::FileEdit;
 
 /// Starts and lends language servers. Implemented by the language-server runtime.
@@ -18,6 +18,15 @@ pub trait LanguageServers: Send + Sync {
     /// Opens a workspace; servers are started when a file of theirs is first asked about. Never fails: what cannot be
     /// started shows in [`LanguageWorkspace::servers`] and in the answers.
     fn open(&self, spec: WorkspaceSpec) -> BoxFuture<'_, Arc<dyn LanguageWorkspace>>;
+
+    /// Starts one server over a directory (an empty one of its own for `None`) to see what it really offers, and stops
+    /// it again. Bounded by twice `start_timeout` and a few seconds.
+    fn check<'a>(
+        &'a self,
+        definition: &'a LanguageServerDefinition,
+        root: Option<&'a Path>,
+        start_timeout: Duration,
+    ) -> BoxFuture<'a, ServerReport>;
 }
 
 /// What a workspace is made of.
@@ -59,6 +68,67 @@ pub enum ServerState {
         /// For people.
         reason: String,
     },
+}
+
+/// What a server really is and offers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerReport {
+    /// The registry name.
+    pub server: QualifiedName,
+    /// What was run.
+    pub command_line: String,
+    /// Why it could not be started; everything below is then empty, save what it printed.
+    pub problem: Option<String>,
+    /// What it calls itself.
+    pub name: Option<String>,
+    /// In its own words.
+    pub version: Option<String>,
+    /// What would be lent: declared in the registry entry and offered by the server.
+    pub capabilities: Vec<Capability>,
+    /// Everything it offers, in the protocol's names (`hoverProvider`, ...), sorted.
+    pub advertised: Vec<String>,
+    /// The position encoding agreed upon: `utf-8`, `utf-16` or `utf-32`.
+    pub encoding: Option<String>,
+    /// How it tells diagnostics.
+    pub diagnostics: Option<DiagnosticsMode>,
+    /// From the start of the process to its `initialize` answer, in milliseconds.
+    pub start_ms: Option<u64>,
+    /// Resident memory of its processes after the start, in bytes, where the system tells.
+    pub resident_bytes: Option<u64>,
+    /// The end of what it printed.
+    pub stderr_tail: String,
+}
+
+impl ServerReport {
+    /// The report on a server that nothing is known of yet.
+    pub fn new(definition: &LanguageServerDefinition) -> Self {
+        Self {
+            server: definition.name.clone(),
+            command_line: definition.command_line(),
+            problem: None,
+            name: None,
+            version: None,
+            capabilities: Vec::new(),
+            advertised: Vec::new(),
+            encoding: None,
+            diagnostics: None,
+            start_ms: None,
+            resident_bytes: None,
+            stderr_tail: String::new(),
+        }
+    }
+}
+
+/// How a server tells diagnostics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DiagnosticsMode {
+    /// Asked for each document.
+    Pull,
+    /// The same, registered after the start.
+    PullDynamic,
+    /// Published by the server on its own.
+    Push,
 }
 
 /// What one server said about one file.

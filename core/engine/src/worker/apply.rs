@@ -10,7 +10,7 @@ use agents_domain::ids::ResourceId;
 use agents_domain::plan::machine::Event;
 use agents_domain::plan::{AppliedResource, ApplyMode, Phase, Plan, PlanFailure, SandboxRef};
 use agents_sandbox::apply::{self, Applied, ApplyError, ApplyPlan, ApplyRefusal, Resumed};
-use agents_sandbox::{Removal, Repository, Snapshot, fault};
+use agents_sandbox::{Repository, Snapshot, fault};
 use serde_json::json;
 
 use super::{Stop, Worker};
@@ -18,7 +18,7 @@ use crate::Engine;
 use crate::blame::strategy_behind;
 use crate::operations::plan::apply_refused;
 use crate::records::{self, emit};
-use crate::sandboxes::{commit_id, sandbox_error};
+use crate::sandboxes::{self, commit_id, sandbox_error};
 
 /// Characters of a commit's first line.
 const SUBJECT: usize = 72;
@@ -146,7 +146,9 @@ impl Worker<'_> {
                 tracing::warn!(plan = %self.id, %error, "the journal of a finished apply was not removed");
             }
         }
-        self.clean_up(&targets);
+        if self.engine.config.text("sandbox.cleanup", None) != "manual" {
+            sandboxes::clean_up(plan);
+        }
         Ok(())
     }
 
@@ -192,17 +194,6 @@ impl Worker<'_> {
             records::audit(self.engine, w, plan, "plan_applied", facts)?;
             Ok(())
         })
-    }
-
-    fn clean_up(&self, targets: &[Target<'_>]) {
-        if self.engine.config.text("sandbox.cleanup", None) == "manual" {
-            return;
-        }
-        for target in targets {
-            if let Err(error) = agents_sandbox::cleanup(&target.repository, self.id, Removal::IfClean) {
-                tracing::warn!(plan = %self.id, %error, "the sandbox of an applied plan was kept");
-            }
-        }
     }
 
     /// Puts what stopped an apply into the plan: constrained when the changes do not fit, else failed.

@@ -457,3 +457,59 @@ fn adjacent_changes_of_two_decisions_are_told_apart_before_and_after_apply() {
     let log = git(&bench.repo(), &["log", "-1", "--format=%(trailers:key=CleverAgents-Decision)"]);
     assert_eq!(log.matches("Fix it").count(), 2, "{log}");
 }
+
+// T42, PLAN-007, APP-010
+#[test]
+fn a_constrained_plan_is_revised_on_what_is_there_now() {
+    let bench = bench(choose_and_edit());
+    let plan = bench.plan("local/act", "trusted");
+    std::fs::write(bench.repo().join("a.txt"), "one\n2\nthree\n").unwrap();
+    git(&bench.repo(), &["commit", "-qam", "theirs"]);
+    bench.ok("plan/apply", json!({ "plan": plan }));
+    bench.work(&plan);
+    assert_eq!(bench.at(&plan), "apply/constrained+reversion", "{}", bench.status(&plan));
+    assert_eq!(read(&bench), "one\n2\nthree\n");
+    let before = bench.ok("plan/tree", json!({ "plan": plan }));
+
+    bench.ok("plan/prompt", json!({ "plan": plan, "guidance": "revise" }));
+    bench.work(&plan);
+    assert_eq!(bench.at(&plan), "execute/complete+apply_approval", "{}", bench.status(&plan));
+    let tree = bench.ok("plan/tree", json!({ "plan": plan, "show_superseded": true }));
+    assert_eq!(tree["summary"]["superseded"], 2);
+    assert_ne!(before["tree"]["children"][0]["decision_id"], Value::Null);
+    let diff = bench.ok("plan/diff", json!({ "plan": plan }));
+    assert_eq!(diff["patch_preview"][0]["hunks"][0]["deletions"], json!(["2"]));
+
+    bench.ok("plan/apply", json!({ "plan": plan }));
+    bench.work(&plan);
+    assert_eq!(bench.at(&plan), "apply/applied", "{}", bench.status(&plan));
+    assert_eq!(read(&bench), "one\nTWO\nthree\n");
+}
+
+#[test]
+fn words_at_the_end_of_a_phase_do_it_again_from_its_beginning() {
+    let bench = bench(choose_and_edit());
+    let plan = bench.plan("local/act", "trusted");
+    let first = bench.ok("plan/artifacts", json!({ "plan": plan }));
+    bench.ok("plan/prompt", json!({ "plan": plan, "guidance": "do it nicely" }));
+    bench.work(&plan);
+    assert_eq!(bench.at(&plan), "execute/complete+apply_approval", "{}", bench.status(&plan));
+    let again = bench.ok("plan/artifacts", json!({ "plan": plan }));
+    assert_eq!(first["artifacts"], again["artifacts"]);
+    assert_eq!(bench.status(&plan)["attempt"], 2);
+    // Strategize stands; what Execute had decided does not.
+    let tree = bench.ok("plan/tree", json!({ "plan": plan, "show_superseded": true }));
+    assert_eq!(tree["summary"]["superseded"], 1);
+}
+
+// DEC-010: an answered choice of Execute still leads to the choice of Strategize behind it
+#[test]
+fn blame_finds_the_strategy_behind_an_answered_change() {
+    let bench = bench(choose_and_edit());
+    let plan = bench.plan("local/act", "cautious");
+    assert_eq!(bench.at(&plan), "execute/processing+decision", "{}", bench.status(&plan));
+    bench.ok("plan/prompt", json!({ "plan": plan, "guidance": "Fix it" }));
+    bench.work(&plan);
+    let found = bench.ok("plan/blame", json!({ "file": bench.repo().join("a.txt") }));
+    assert_eq!(found["segments"][0]["strategy"]["question"], "How about strategy/x?");
+}

@@ -332,7 +332,7 @@ fn a_project_is_made_of_registered_resources() {
     }));
     assert_eq!(made["project"]["name"], "local/api");
     assert_eq!((&made["project"]["type"], &made["project"]["remote"]), (&json!("local"), &json!(false)));
-    assert_eq!(made["paths"], json!({ "root": repo, "data_dir": repo.join(".cleveragents") }));
+    assert_eq!(made["paths"], json!({ "root": repo, "data_dir": bench.dir.path().join("data") }));
     assert_eq!(
         made["defaults"],
         json!({ "sandbox": "git_worktree", "validations": 0, "context_filters": null, "automation_profile": null })

@@ -65,8 +65,8 @@ pub fn plan(n: u64) -> Plan {
         apply_mode: Some(ApplyMode::Commit),
         sandboxes: vec![SandboxRef {
             resource_id: id(1),
-            original: "/home/somebody/app".to_owned(),
-            path: "/home/somebody/.cleveragents/sandboxes/x".to_owned(),
+            original: "/home/user/app".to_owned(),
+            path: "/home/user/.cleveragents/sandboxes/x".to_owned(),
             base_commit: "b".repeat(40),
             head_commit: "a".repeat(40),
             branch: Some("main".to_owned()),

@@ -30,6 +30,8 @@ pub struct ExecuteOutput {
     pub attempt: u32,
     /// A worker had it already.
     pub attached: bool,
+    /// Its worker had died; a new one goes on from the last committed step.
+    pub recovered: bool,
     pub sandbox: Option<SandboxView>,
     pub started: String,
     pub strategy_summary: StrategySummary,
@@ -80,12 +82,11 @@ impl Operation for Execute {
 
     fn run(self, engine: &Engine) -> Result<ExecuteOutput> {
         let id = engine.plan_id(&self.plan)?;
-        let mut attached = false;
+        let (mut attached, mut recovered) = (false, false);
         let plan = engine.write(|w| {
             let mut plan = w.plan(id)?.ok_or_else(|| crate::lookup::missing_plan(id))?;
-            attached = plan.awaiting.is_none()
-                && matches!(plan.phase, Phase::Strategize | Phase::Execute)
-                && matches!(plan.state, State::Processing | State::Queued);
+            attached = plan.status().wants_worker() && plan.phase != Phase::Apply;
+            recovered = attached && died(engine, &plan)?;
             if !attached {
                 advance(engine, w, &mut plan, &Event::Execute)?;
             }
@@ -101,6 +102,7 @@ impl Operation for Execute {
             state: plan.state,
             attempt: plan.attempt,
             attached,
+            recovered,
             sandbox: sandbox_view(&plan),
             started: plan.updated_at.seconds_rfc3339(),
             strategy_summary: StrategySummary {
@@ -135,6 +137,13 @@ pub struct ApplyOutput {
     pub phase: Phase,
     pub state: State,
     pub attached: bool,
+    /// Its worker had died in the middle; a new one finishes or undoes what it had begun.
+    pub recovered: bool,
+}
+
+/// Whether a worker died over the plan: it has an epoch, and nobody holds it.
+fn died(engine: &Engine, plan: &Plan) -> Result<bool> {
+    Ok(plan.state == State::Processing && plan.epoch != 0 && !engine.store.is_leased(plan.plan_id)?)
 }
 
 impl Operation for Apply {
@@ -145,9 +154,8 @@ impl Operation for Apply {
     fn run(self, engine: &Engine) -> Result<ApplyOutput> {
         let plan = engine.plan(&self.plan)?;
         let id = plan.plan_id;
-        let running = plan.phase == Phase::Apply
-            && plan.awaiting.is_none()
-            && matches!(plan.state, State::Queued | State::Processing);
+        let running = plan.phase == Phase::Apply && plan.status().wants_worker();
+        let recovered = running && died(engine, &plan)?;
         let mode = if self.no_commit { ApplyMode::NoCommit } else { ApplyMode::Commit };
         if !running {
             // The machine first: a plan in the wrong state is told so whatever its files look like.
@@ -165,7 +173,7 @@ impl Operation for Apply {
         if !engine.store.is_leased(id)? {
             engine.start_worker(id)?;
         }
-        Ok(ApplyOutput { plan_id: id, phase: plan.phase, state: plan.state, attached: running })
+        Ok(ApplyOutput { plan_id: id, phase: plan.phase, state: plan.state, attached: running, recovered })
     }
 }
 
@@ -234,6 +242,11 @@ impl Operation for Cancel {
             records::audit(engine, w, &plan, "plan_cancelled", facts)?;
             Ok((plan.clone(), files.len(), w.checkpoints(id)?.len()))
         })?;
+        let removed =
+            engine.config.text("sandbox.cleanup", None) == "on_terminal" && !engine.store.is_leased(id)?;
+        if removed {
+            sandboxes::clean_up(&plan);
+        }
         Ok(CancelOutput {
             plan_id: id,
             phase: plan.phase,
@@ -241,7 +254,12 @@ impl Operation for Cancel {
             reason: self.reason,
             cancelled_at: plan.updated_at.seconds_rfc3339(),
             sandbox: CancelledSandbox {
-                status: if plan.sandboxes.is_empty() { "none" } else { "preserved" }.to_owned(),
+                status: match (plan.sandboxes.is_empty(), removed) {
+                    (true, _) => "none",
+                    (false, true) => "removed",
+                    (false, false) => "preserved",
+                }
+                .to_owned(),
                 path: plan.sandboxes.first().map(|s| s.path.clone()),
                 files_modified: files,
                 checkpoints,
@@ -432,7 +450,7 @@ impl Operation for Prompt {
             })
         })?;
         let plan = engine.plan(&id.to_string())?;
-        let runnable = plan.awaiting.is_none() && matches!(plan.state, State::Queued | State::Processing);
+        let runnable = plan.status().wants_worker();
         if runnable && !engine.store.is_leased(id)? {
             engine.start_worker(id)?;
         }

@@ -93,6 +93,8 @@ impl Operation for List {
     type Output = ListOutput;
 
     fn run(self, engine: &Engine) -> Result<ListOutput> {
+        // Whoever looks brings plans on whose worker died.
+        engine.ensure_workers()?;
         let filter = self.filter(engine)?;
         let pattern = self
             .pattern
@@ -183,7 +185,10 @@ impl List {
 
 fn count(summary: &mut Summary, row: &PlanRow) {
     summary.total += 1;
-    summary.awaiting += usize::from(row.awaiting.is_some());
+    if row.awaiting.is_some() {
+        summary.awaiting += 1;
+        return;
+    }
     match row.state {
         State::Processing => summary.processing += 1,
         State::Applied => summary.completed += 1,

@@ -116,6 +116,8 @@ impl Operation for Status {
     type Output = StatusOutput;
 
     fn run(self, engine: &Engine) -> Result<StatusOutput> {
+        // Whoever looks brings a plan on whose worker died.
+        engine.ensure_workers()?;
         let plan = engine.plan(&self.plan)?;
         let id = plan.plan_id;
         let (decisions, changes, checkpoints, progress) = engine

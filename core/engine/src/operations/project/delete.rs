@@ -122,7 +122,7 @@ impl Operation for Delete {
         })?;
         let project = name.to_string();
         if cancelled.is_empty() {
-            let data_dir = paths(&linked).data_dir;
+            let data_dir = paths(engine, &linked).data_dir;
             let summary = DeletionSummary { project, resources_unlinked: unlinked, data_dir };
             return Ok(DeleteOutput { deletion_summary: Some(summary), ..DeleteOutput::default() });
         }

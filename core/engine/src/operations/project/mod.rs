@@ -152,9 +152,9 @@ fn linked_view((resource, read_only): &Linked) -> LinkedResource {
     }
 }
 
-fn paths(linked: &[Linked]) -> Paths {
+fn paths(engine: &Engine, linked: &[Linked]) -> Paths {
     let root = linked.iter().find_map(|(resource, _)| resource.location.clone());
-    Paths { data_dir: root.as_ref().map(|root| format!("{root}/.cleveragents")), root }
+    Paths { data_dir: root.as_ref().map(|_| engine.data_dir.display().to_string()), root }
 }
 
 impl Operation for Create {
@@ -208,7 +208,7 @@ impl Operation for Create {
                 remote: false,
                 created: now.seconds_rfc3339(),
             },
-            paths: paths(&resources),
+            paths: paths(engine, &resources),
             defaults: Defaults {
                 sandbox: engine.config.text("sandbox.strategy", Some(&name.to_string())),
                 validations: 0,
@@ -400,7 +400,7 @@ impl Operation for Show {
         let name = project.name.to_string();
         let plan = |row: PlanRow| ActivePlan { plan_id: row.plan_id, action: row.action, phase: row.phase };
         Ok(ShowOutput {
-            paths: paths(&linked),
+            paths: paths(engine, &linked),
             linked_resources: linked.iter().map(linked_view).collect(),
             validations: Vec::new(),
             context: ContextLimits {

@@ -250,7 +250,7 @@ fn checkpoints_outlive_their_resource(store: &dyn Store) {
         name: None,
         resource_type: "git-checkout".to_owned(),
         description: None,
-        location: Some("/home/somebody/app".to_owned()),
+        location: Some("/home/user/app".to_owned()),
         properties: serde_json::Map::new(),
         parents: Vec::new(),
         created_at: at(1),
