@@ -14,5 +14,6 @@ pub use entity::{
 pub use nearest::nearest;
 pub use problem::{MAX_FILE_BYTES, Problem, Severity, decode, read_file, to_error};
 pub use settings::{
-    Config, ConfigFile, KEYS, Key, KeyDefault, Kind, Level, Locations, Parts, Resolved, Source, key, locate,
+    Config, ConfigFile, KEYS, Key, KeyDefault, Kind, Level, Locations, Parts, Resolved, Source, find_key,
+    key, locate,
 };

@@ -172,6 +172,12 @@ impl fmt::Debug for Config {
     }
 }
 
+/// The key that a dotted path names, with what the path adds to a key that ends in `.*`; an unknown path is refused
+/// with the key that may have been meant.
+pub fn find_key(path: &str) -> Result<(&'static Key, &str)> {
+    keys::key_of_path(path).ok_or_else(|| unknown_key(path, ErrorKind::ValidationFailed))
+}
+
 /// Where the data directory and the configuration file are, by flag, environment or default.
 pub fn locate(flags: &[(&str, String)], env: &dyn Fn(&str) -> Option<String>) -> Result<Locations> {
     let home = home(env);
@@ -233,14 +239,32 @@ impl Config {
             }
             return Err(error);
         }
-        let (file, mut warnings, file_path) = match parts.file {
+        let config = Self {
+            flags,
+            env,
+            file: Values::default(),
+            file_path: None,
+            home,
+            data_dir: locations.data_dir,
+            warnings: Vec::new(),
+        };
+        config.with_file(parts.file, parts.env)
+    }
+
+    /// The same flags and environment with another text of the file: what it says by now, or would say. `env` looks
+    /// up the variables that the text uses.
+    pub fn with_file(
+        &self,
+        file: Option<ConfigFile>,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self> {
+        let (file, mut warnings, file_path) = match file {
             Some(file) => {
-                read_file(&file, parts.env, home.as_deref()).map(|(v, w)| (v, w, Some(file.path)))?
+                read_file(&file, env, self.home.as_deref()).map(|(v, w)| (v, w, Some(file.path)))?
             }
             None => (Values::default(), Vec::new(), None),
         };
-        let mut config =
-            Self { flags, env, file, file_path, home, data_dir: locations.data_dir, warnings: Vec::new() };
+        let mut config = Self { file, file_path, warnings: Vec::new(), ..self.clone() };
         warnings.extend(config.incomplete());
         config.warnings = warnings;
         Ok(config)

@@ -1,11 +1,13 @@
 //! Operations on plans.
 
+mod arguments;
 mod blame;
 mod changes;
 mod create;
 mod explain;
 mod lifecycle;
 mod list;
+mod prompt;
 mod status;
 mod tree;
 
@@ -15,8 +17,9 @@ pub use blame::{Blame, BlameOutput, BlamedSegment, StrategyBehind};
 pub use changes::{Artifacts, ArtifactsOutput, Diff, DiffOutput, Errors, ErrorsOutput};
 pub use create::{Use, UseOutput};
 pub use explain::{Explain, ExplainOutput, Pending, PendingDecision, PendingOutput};
-pub use lifecycle::{Apply, ApplyOutput, Cancel, CancelOutput, Execute, ExecuteOutput, Prompt, PromptOutput};
+pub use lifecycle::{Apply, ApplyOutput, Cancel, CancelOutput, Execute, ExecuteOutput};
 pub use list::{List, ListOutput};
+pub use prompt::{Prompt, PromptOutput};
 pub use status::{Status, StatusOutput};
 pub use tree::{Tree, TreeNode, TreeOutput};
 
