@@ -79,6 +79,9 @@ operations![
     ops::language_server::List,
     ops::language_server::Show,
     ops::language_server::Remove,
+    ops::lsp::Detect,
+    ops::lsp::Install,
+    ops::lsp::Check,
     ops::action::Create,
     ops::action::List,
     ops::action::Show,
@@ -97,6 +100,10 @@ operations![
     ops::plan::Errors,
     ops::plan::Blame,
     ops::plan::Pending,
+    ops::config::Set,
+    ops::config::Get,
+    ops::config::List,
+    ops::system::Run,
     ops::events::After,
 ];
 

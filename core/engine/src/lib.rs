@@ -10,7 +10,9 @@ mod lookup;
 pub mod operations;
 mod records;
 mod sandboxes;
+mod surroundings;
 mod tools;
+mod wait;
 pub mod worker;
 
 use std::collections::HashMap;
@@ -21,11 +23,13 @@ use std::time::{Duration, Instant};
 use agents_config::Config;
 use agents_domain::ids::PlanId;
 use agents_domain::ports::actor::Actors;
+use agents_domain::ports::installer::ServerInstaller;
 use agents_domain::ports::language_servers::LanguageServers;
 use agents_domain::ports::store::{Reader, Store, StoreError, StoreExt, StoreResult, Writer};
 use agents_domain::{Error, ErrorKind, Result};
 
 pub use facade::{METHOD_PREFIX, Operation, OperationInfo, catalogue};
+pub use surroundings::{Nowhere, Surroundings};
 
 /// Starts the worker of a plan in a process of its own and returns at once.
 pub trait WorkerSpawner: Send + Sync {
@@ -60,6 +64,8 @@ pub struct Engine {
     config: Arc<Config>,
     data_dir: PathBuf,
     user: String,
+    surroundings: Arc<dyn Surroundings>,
+    installer: Option<Arc<dyn ServerInstaller>>,
     /// When this process last started a worker for a plan, and how often in a row.
     starts: Mutex<HashMap<PlanId, (Instant, u32)>>,
 }
@@ -72,7 +78,32 @@ impl Engine {
     pub fn new(parts: Parts) -> Self {
         let Parts { store, actors, language_servers, spawner, config, data_dir, user } = parts;
         let starts = Mutex::default();
-        Self { store, actors, language_servers, spawner, config, data_dir, user, starts }
+        let surroundings = Arc::new(Nowhere);
+        let installer = None;
+        Self {
+            store,
+            actors,
+            language_servers,
+            spawner,
+            config,
+            data_dir,
+            user,
+            surroundings,
+            installer,
+            starts,
+        }
+    }
+
+    /// Says what machine it runs on; without this it sees no environment and no programs.
+    #[must_use]
+    pub fn with_surroundings(self, surroundings: Arc<dyn Surroundings>) -> Self {
+        Self { surroundings, ..self }
+    }
+
+    /// Lets it find and install programs of language servers; without this there are none.
+    #[must_use]
+    pub fn with_installer(self, installer: Arc<dyn ServerInstaller>) -> Self {
+        Self { installer: Some(installer), ..self }
     }
 
     /// The store, for watching changes by other processes.

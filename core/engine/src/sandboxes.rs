@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use agents_domain::catalogue::dependency_folders;
 use agents_domain::changes::FileDiff;
 use agents_domain::ids::{PlanId, ResourceId};
 use agents_domain::plan::{Plan, SandboxRef};
@@ -12,10 +13,6 @@ use agents_domain::{Error, ErrorKind, Result};
 use agents_sandbox::{AppliedEdit, CommitId, Removal, Repository, SandboxError, Worktree};
 
 use crate::Engine;
-
-/// Folders of installed dependencies that repositories ignore and that servers and test runners need to see.
-const DEPENDENCY_FOLDERS: &[&str] =
-    &["node_modules", ".venv", "venv", "env", "vendor", ".tox", "__pypackages__"];
 
 /// An open sandbox with what the engine knows of it.
 #[derive(Debug)]
@@ -101,7 +98,7 @@ pub(crate) fn open_all(engine: &Engine, plan: &Plan, in_flight: &[String]) -> Re
                         .map_err(sandbox_error)?;
                 }
                 let snapshot = agents_sandbox::snapshot(&repository, plan.plan_id).map_err(sandbox_error)?;
-                let worktree = Worktree::create(&repository, &snapshot, &dir, DEPENDENCY_FOLDERS)
+                let worktree = Worktree::create(&repository, &snapshot, &dir, &dependency_folders())
                     .map_err(sandbox_error)?;
                 opened.fresh.push(SandboxRef {
                     resource_id: linked.resource_id,

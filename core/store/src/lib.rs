@@ -13,6 +13,7 @@
 
 mod blobs;
 mod error;
+mod examine;
 mod leases;
 mod migrate;
 mod rows;
@@ -20,4 +21,5 @@ mod sqlite;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use examine::{Examination, abandoned_locks, database_path, examine, in_use, remove_lock};
 pub use sqlite::{Options, SqliteStore};

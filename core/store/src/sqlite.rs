@@ -20,7 +20,7 @@ use crate::migrate::{self, MIGRATIONS, Standing};
 use crate::rows::Tx;
 
 /// Name of the database in the data directory.
-const FILE: &str = "cleveragents.db";
+pub(crate) const FILE: &str = "cleveragents.db";
 
 /// Connections for reading that are kept open.
 const KEPT_READERS: usize = 4;
@@ -259,13 +259,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
+pub(crate) enum Use {
     Read,
     Write,
     Watch,
 }
 
-fn connect(path: &Path, options: Options, purpose: Use) -> rusqlite::Result<Connection> {
+pub(crate) fn connect(path: &Path, options: Options, purpose: Use) -> rusqlite::Result<Connection> {
     let access = match purpose {
         Use::Read | Use::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
         Use::Watch => OpenFlags::SQLITE_OPEN_READ_ONLY,

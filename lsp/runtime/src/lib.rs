@@ -3,8 +3,10 @@
 //! caller's time: everything here is bounded.
 //!
 //! From the outside in:
-//! - [`Runtime`] implements the engine's port [`agents_domain::ports::language_servers::LanguageServers`]; [`check`]
-//!   starts one server to see what it really offers.
+//! - [`Runtime`] implements the engine's port [`agents_domain::ports::language_servers::LanguageServers`]; `check` is
+//!   its part that starts one server to see what it really offers.
+//! - [`Installer`] implements [`agents_domain::ports::installer::ServerInstaller`]: it brings servers of the catalogue
+//!   to this machine.
 //! - `workspace` is one directory lent to actors; `instance` one server over it: started on first use, restarted
 //!   within its budget, its documents replayed.
 //! - `diagnostics` (pull, push, settling) and `actions`, `edits` (fixes and what they change) ask the questions.
@@ -13,7 +15,7 @@
 //!   `framing`, `process` and `guard` carry the bytes, own the child and see to its end.
 //! - `position`, `uri`, `protocol`, `registrations` translate between the protocol and the engine's own terms.
 //!
-//! Never here: writing a file, running a server's command, deciding which fix is right.
+//! Never here: writing a file of a workspace, running a server's command, deciding which fix is right.
 
 mod actions;
 mod activity;
@@ -25,6 +27,7 @@ mod edits;
 mod files;
 mod framing;
 mod guard;
+mod install;
 mod instance;
 mod launch;
 mod position;
@@ -39,7 +42,7 @@ mod workspace;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use check::{DiagnosticsMode, ServerReport, check};
+pub use install::Installer;
 pub use runtime::{Runtime, Timing};
 
 /// Locks a mutex; a panic elsewhere while it was held does not spread.

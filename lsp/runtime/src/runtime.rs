@@ -1,17 +1,19 @@
 //! The pool: which instances run, shared by the workspaces that need the same server over the same directory.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use agents_domain::language_server::LanguageServerDefinition;
 use agents_domain::ports::BoxFuture;
-use agents_domain::ports::language_servers::{LanguageServers, LanguageWorkspace, WorkspaceSpec};
+use agents_domain::ports::language_servers::{
+    LanguageServers, LanguageWorkspace, ServerReport, WorkspaceSpec,
+};
 
 use crate::instance::Instance;
-use crate::lock;
 use crate::workspace::Workspace;
+use crate::{check, lock};
 
 /// Waiting times that are not the caller's to choose; tests shorten them.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +67,20 @@ impl LanguageServers for Runtime {
             let workspace: Arc<dyn LanguageWorkspace> =
                 Arc::new(Workspace::open(&self.pool, self.timing, spec));
             workspace
+        })
+    }
+
+    fn check<'a>(
+        &'a self,
+        definition: &'a LanguageServerDefinition,
+        root: Option<&'a Path>,
+        start_timeout: Duration,
+    ) -> BoxFuture<'a, ServerReport> {
+        Box::pin(async move {
+            match root {
+                Some(root) => check::check(definition, root, start_timeout).await,
+                None => check::check_alone(definition, start_timeout).await,
+            }
         })
     }
 }

@@ -1,14 +1,22 @@
-//! The patterns of `data/action-patterns.txt`: what suppresses, what is too broad, what takes a declaration away.
+//! The patterns of `data/action-patterns.txt` and of the catalogue of known servers: what suppresses, what is too broad,
+//! what takes a declaration away.
 
 use std::sync::LazyLock;
 
+use agents_domain::catalogue::servers;
 use regex::{Regex, RegexSet, RegexSetBuilder};
 
 static DATA: &str = include_str!("../../data/action-patterns.txt");
-static SUPPRESS_TITLES: LazyLock<RegexSet> = LazyLock::new(|| section("suppress-titles"));
-static SUPPRESS_EDITS: LazyLock<RegexSet> = LazyLock::new(|| section("suppress-edits"));
-static BROAD_TITLES: LazyLock<RegexSet> = LazyLock::new(|| section("broad-titles"));
-static DELETE_TITLES: LazyLock<RegexSet> = LazyLock::new(|| section("delete-titles"));
+static SUPPRESS_TITLES: LazyLock<RegexSet> = LazyLock::new(|| {
+    let known = servers().iter().flat_map(|server| &server.suppress_titles);
+    compile(section("suppress-titles").chain(known.map(String::as_str)))
+});
+static SUPPRESS_EDITS: LazyLock<RegexSet> = LazyLock::new(|| {
+    let known = servers().iter().flat_map(|server| &server.suppress_edits);
+    compile(section("suppress-edits").chain(known.map(String::as_str)))
+});
+static BROAD_TITLES: LazyLock<RegexSet> = LazyLock::new(|| compile(section("broad-titles")));
+static DELETE_TITLES: LazyLock<RegexSet> = LazyLock::new(|| compile(section("delete-titles")));
 /// What a server puts before the title proper: `Ruff (F401): `, `eslint: `.
 static PREFIX: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[A-Za-z][\w.-]*( \([^()]*\))?: ").ok());
@@ -42,11 +50,11 @@ fn without_prefix(title: &str) -> &str {
     found.map_or(title, |found| &title[found.end()..])
 }
 
-fn section(name: &str) -> RegexSet {
+fn section(name: &str) -> impl Iterator<Item = &'static str> {
     let heading = |line: &str| line.starts_with('[') && line.ends_with("s]");
     let wanted = format!("[{name}]");
     let lines = DATA.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with("# "));
-    compile(lines.skip_while(|line| *line != wanted).skip(1).take_while(|line| !heading(line)))
+    lines.skip_while(move |line| *line != wanted).skip(1).take_while(move |line| !heading(line))
 }
 
 fn compile(patterns: impl Iterator<Item = &'static str>) -> RegexSet {

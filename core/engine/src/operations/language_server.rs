@@ -73,34 +73,10 @@ impl Operation for Add {
             LanguageId::from_name(name).map(|id| id.as_str().to_owned())
         }));
         let definition = loaded.value;
-        let name = definition.name.clone();
-        registry::check_own("a language server", &name)?;
-        let updated = engine.write(|w| {
-            let known = w.language_server(&name)?;
-            let server = |created_at, updated_at| RegisteredServer {
-                definition: definition.clone(),
-                config_path: self.config.clone(),
-                source: self.text.clone(),
-                created_at,
-                updated_at,
-            };
-            match &known {
-                Some(_) if !self.update => return Err(exists(&name, &self.config)),
-                Some(known) => {
-                    w.update_language_server(&server(known.created_at, clock::after(known.updated_at)))?;
-                    registry::changed(engine, w, "lsp_server", &name.to_string(), "updated")?;
-                }
-                None => {
-                    let now = clock::now();
-                    w.insert_language_server(&server(now, now))?;
-                    registry::changed(engine, w, "lsp_server", &name.to_string(), "added")?;
-                }
-            }
-            Ok(known.is_some())
-        })?;
+        let updated = register(engine, &definition, &self.config, &self.text, self.update)?;
         Ok(AddOutput {
             lsp_server: AddedServer {
-                name: name.to_string(),
+                name: definition.name.to_string(),
                 command: definition.command_line(),
                 capabilities: capabilities(&definition),
                 languages: definition.languages,
@@ -109,6 +85,41 @@ impl Operation for Add {
             hints,
         })
     }
+}
+
+/// Enters a server; `true` when it replaced one of its name, which only happens with `update`.
+pub(super) fn register(
+    engine: &Engine,
+    definition: &LanguageServerDefinition,
+    config: &str,
+    source: &str,
+    update: bool,
+) -> Result<bool> {
+    let name = &definition.name;
+    registry::check_own("a language server", name)?;
+    engine.write(|w| {
+        let known = w.language_server(name)?;
+        let server = |created_at, updated_at| RegisteredServer {
+            definition: definition.clone(),
+            config_path: config.to_owned(),
+            source: source.to_owned(),
+            created_at,
+            updated_at,
+        };
+        match &known {
+            Some(_) if !update => return Err(exists(name, config)),
+            Some(known) => {
+                w.update_language_server(&server(known.created_at, clock::after(known.updated_at)))?;
+                registry::changed(engine, w, "lsp_server", &name.to_string(), "updated")?;
+            }
+            None => {
+                let now = clock::now();
+                w.insert_language_server(&server(now, now))?;
+                registry::changed(engine, w, "lsp_server", &name.to_string(), "added")?;
+            }
+        }
+        Ok(known.is_some())
+    })
 }
 
 fn exists(name: &QualifiedName, config: &str) -> Error {

@@ -1,9 +1,12 @@
 //! The operations of the facade, by what they are about.
 
 pub mod action;
+pub mod config;
 pub mod events;
 pub mod language_server;
+pub mod lsp;
 pub mod plan;
 pub mod project;
 mod registry;
 pub mod resource;
+pub mod system;

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agents_config::Config;
 use agents_domain::QualifiedName;
 use agents_domain::diagnostics::Diagnostic;
 use agents_domain::ids::PlanId;
+use agents_domain::language_server::LanguageServerDefinition;
 use agents_domain::ports::BoxFuture;
 use agents_domain::ports::actor::{Actor, Actors};
 use agents_domain::ports::language_servers::{
-    CodeActionOffer, FileDiagnostics, FileEvent, LanguageServers, LanguageWorkspace, ServerStatus,
-    WorkspaceSpec,
+    CodeActionOffer, FileDiagnostics, FileEvent, LanguageServers, LanguageWorkspace, ServerReport,
+    ServerStatus, WorkspaceSpec,
 };
 use agents_engine::worker::{self, Ended};
 use agents_engine::{Engine, Parts, WorkerSpawner};
@@ -52,6 +54,17 @@ struct NoServers;
 impl LanguageServers for NoServers {
     fn open(&self, _: WorkspaceSpec) -> BoxFuture<'_, Arc<dyn LanguageWorkspace>> {
         Box::pin(async { Arc::new(NoServers) as Arc<dyn LanguageWorkspace> })
+    }
+
+    fn check<'a>(
+        &'a self,
+        definition: &'a LanguageServerDefinition,
+        root: Option<&'a Path>,
+        _: Duration,
+    ) -> BoxFuture<'a, ServerReport> {
+        let root = root.map_or("no root".to_owned(), |root| root.display().to_string());
+        let problem = Some(format!("no server runs here, in {root}"));
+        Box::pin(async move { ServerReport { problem, ..ServerReport::new(definition) } })
     }
 }
 

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
+mod config;
 mod harness;
+mod known_servers;
 mod lifecycle;
+mod machine;
 mod registry;
+mod system;

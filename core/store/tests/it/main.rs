@@ -3,6 +3,7 @@
 
 mod child;
 mod conformance;
+mod examine;
 mod opening;
 mod processes;
 mod schema;

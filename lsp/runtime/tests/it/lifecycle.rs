@@ -3,8 +3,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use agents_domain::ports::language_servers::{LanguageServers, ServerState, WorkspaceSpec};
-use agents_lsp_runtime::{DiagnosticsMode, Runtime, Timing, check};
+use agents_domain::ports::language_servers::{DiagnosticsMode, LanguageServers, ServerState, WorkspaceSpec};
+use agents_lsp_runtime::{Runtime, Timing};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -395,7 +395,7 @@ async fn a_check_reports_what_a_server_really_offers() {
     let world = World::new(script(
         json!({"diagnostics": "pull_dynamic", "stderr_bytes": 1000, "capabilities": {"hoverProvider": true, "renameProvider": false}}),
     ));
-    let report = check(&world.definition, &world.root(), LONG).await;
+    let report = world.runtime.check(&world.definition, Some(&world.root()), LONG).await;
     assert_eq!(report.problem, None);
     assert_eq!((report.name.as_deref(), report.version.as_deref()), (Some("fake"), Some("1.0")));
     assert_eq!(
@@ -416,10 +416,10 @@ async fn a_check_reports_what_a_server_really_offers() {
 
     for (mode, expected) in [("push", DiagnosticsMode::Push), ("pull", DiagnosticsMode::Pull)] {
         let world = World::new(script(json!({ "diagnostics": mode })));
-        assert_eq!(check(&world.definition, &world.root(), LONG).await.diagnostics, Some(expected));
+        assert_eq!(world.runtime.check(&world.definition, Some(&world.root()), LONG).await.diagnostics, Some(expected));
     }
     let mut world = World::new(script(json!({})));
     world.define(|definition| definition.env = [("X".to_owned(), "${AGENTS_NOT_SET}".to_owned())].into());
-    let report = check(&world.definition, &world.root(), LONG).await;
+    let report = world.runtime.check(&world.definition, Some(&world.root()), LONG).await;
     assert!(report.problem.unwrap().contains("`env.X` uses `${AGENTS_NOT_SET}`, which is not set"));
 }

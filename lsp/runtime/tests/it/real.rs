@@ -7,17 +7,17 @@ use std::time::Duration;
 use agents_domain::diagnostics::Diagnostic;
 use agents_domain::language_server::LanguageServerDefinition;
 use agents_domain::ports::language_servers::{
-    CodeActionOffer, FileEvent, FileEventKind, LanguageServers, LanguageWorkspace, WorkspaceSpec,
+    CodeActionOffer, DiagnosticsMode, FileEvent, FileEventKind, LanguageServers, LanguageWorkspace, WorkspaceSpec,
 };
 use agents_domain::text::{FileEdit, apply_edits};
-use agents_lsp_runtime::{DiagnosticsMode, Runtime, check};
+use agents_lsp_runtime::Runtime;
 use serde_json::json;
 
 use crate::harness::found;
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn tool(name: &str) -> PathBuf {
+pub fn tool(name: &str) -> PathBuf {
     let tools = std::env::var_os("AGENTS_TEST_TOOLS").expect("run tests/setup: AGENTS_TEST_TOOLS is not set");
     let program = PathBuf::from(tools).join("bin").join(name);
     assert!(program.exists(), "run tests/setup: {} is missing", program.display());
@@ -227,7 +227,7 @@ async fn ty_pulls_and_a_check_tells_what_each_server_is() {
         ("clangd", vec![], DiagnosticsMode::Push, "utf-8"),
     ] {
         let real = Real::new(program, &args, &["python"], &[]);
-        let report = check(&real.definition, real.folder.path(), LONG).await;
+        let report = Runtime::new().check(&real.definition, Some(real.folder.path()), LONG).await;
         assert_eq!(report.problem, None, "{program}");
         assert_eq!(
             (report.diagnostics, report.encoding.as_deref()),

@@ -4,17 +4,19 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agents_actors::scripted::Scripted;
 use agents_config::Config;
 use agents_domain::QualifiedName;
 use agents_domain::diagnostics::Diagnostic;
 use agents_domain::ids::PlanId;
+use agents_domain::language_server::LanguageServerDefinition;
 use agents_domain::ports::BoxFuture;
 use agents_domain::ports::actor::{Actor, ActorFailure, ActorHost, Actors, StepInput, StepOutput};
 use agents_domain::ports::language_servers::{
-    CodeActionOffer, FileDiagnostics, FileEvent, LanguageServers, LanguageWorkspace, ServerStatus,
-    WorkspaceSpec,
+    CodeActionOffer, FileDiagnostics, FileEvent, LanguageServers, LanguageWorkspace, ServerReport,
+    ServerStatus, WorkspaceSpec,
 };
 use agents_domain::ports::store::StoreExt;
 use agents_engine::worker::{self, Ended};
@@ -104,6 +106,16 @@ struct NoServers;
 impl LanguageServers for NoServers {
     fn open(&self, _: WorkspaceSpec) -> BoxFuture<'_, Arc<dyn LanguageWorkspace>> {
         Box::pin(async { Arc::new(NoServers) as Arc<dyn LanguageWorkspace> })
+    }
+
+    fn check<'a>(
+        &'a self,
+        definition: &'a LanguageServerDefinition,
+        _: Option<&'a Path>,
+        _: Duration,
+    ) -> BoxFuture<'a, ServerReport> {
+        let problem = Some("no server runs here".to_owned());
+        Box::pin(async move { ServerReport { problem, ..ServerReport::new(definition) } })
     }
 }
 

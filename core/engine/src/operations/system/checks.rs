@@ -1,0 +1,234 @@
+//! Checks of what is ours: configuration, database, registered servers, plans.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use agents_config::Config;
+use agents_domain::plan::State;
+use agents_domain::ports::store::{PlanFilter, RegisteredServer, StoreError};
+use agents_store::{Examination, Options, examine};
+
+use super::machine::bytes;
+use super::{Check, Database, Situation};
+use crate::operations::config::file;
+use crate::surroundings::{find_program, is_program};
+use crate::{Engine, Surroundings};
+
+/// What is said of a part of the product that this version does not have.
+const NOT_IN_USE: &str = "not in use";
+
+/// How long somebody else may keep the database locked.
+const PATIENCE: Options = Options { busy_timeout: Duration::from_secs(2) };
+
+/// How long the database is looked through for damage.
+const BUDGET: Duration = Duration::from_secs(2);
+
+pub(super) fn config_file(situation: &Situation<'_>) -> Check {
+    const NAME: &str = "Config file";
+    let path = file::path_of(situation.config);
+    if let Some(error) = situation.config_error {
+        let fix = match path.exists() {
+            true => format!(
+                "Correct it in {}, or set the key anew: agents config set <KEY> <VALUE>",
+                path.display()
+            ),
+            false => "Correct the setting that is named".to_owned(),
+        };
+        return Check::error(NAME, &error.message, fix);
+    }
+    let Ok(metadata) = fs::metadata(&path) else {
+        return Check::ok(NAME, "not there, defaults apply");
+    };
+    let mut problems: Vec<String> = Vec::new();
+    let mut fixes: Vec<String> = Vec::new();
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        problems.push(format!("readable, but by others too (mode {mode:04o})"));
+        fixes.push(format!("Keep it to yourself: chmod 600 {}", path.display()));
+    }
+    let warnings = situation.config.warnings();
+    problems.extend(warnings.iter().map(ToString::to_string));
+    if !warnings.is_empty() {
+        fixes.push(format!("Correct in {} what has no effect", path.display()));
+    }
+    match problems.is_empty() {
+        true => Check::ok(NAME, "readable"),
+        false => Check::warn(NAME, problems.join("; "), fixes.join("; ")),
+    }
+}
+
+pub(super) fn database(situation: &Situation<'_>) -> Check {
+    const NAME: &str = "Database";
+    let way_out = || {
+        format!(
+            "Move {} away or restore a backup of it; `agents init` keeps a backup and starts anew",
+            agents_store::database_path(situation.data_dir).display()
+        )
+    };
+    match situation.database {
+        Database::Missing => {
+            return Check::ok(NAME, "not there yet, made by the first command that needs it");
+        }
+        Database::Unusable(error) => {
+            let fix = match error.message.contains("damaged") {
+                true => way_out(),
+                false => "See that the data directory can be written, or choose another: --data-dir <PATH>"
+                    .to_owned(),
+            };
+            return Check::error(NAME, &error.message, fix);
+        }
+        Database::Open(_) => {}
+    }
+    match examine(situation.data_dir, PATIENCE, BUDGET) {
+        Ok(found) if !found.problems.is_empty() => {
+            Check::error(NAME, format!("damaged: {}", found.problems.join("; ")), way_out())
+        }
+        Ok(found) => Check::ok(NAME, facts(&found)),
+        Err(StoreError::Busy) => Check::error(
+            NAME,
+            "locked by another process",
+            "Wait until the other command is done, or end it: `ps x | grep agents` shows those that run",
+        ),
+        Err(error @ StoreError::Damaged { .. }) => Check::error(NAME, error.to_string(), way_out()),
+        Err(error) => Check::error(
+            NAME,
+            error.to_string(),
+            "See that the data directory can be written, or choose another: --data-dir <PATH>",
+        ),
+    }
+}
+
+fn facts(found: &Examination) -> String {
+    let state = if found.whole { "sound" } else { "too large to be checked whole" };
+    format!("writable, schema {} of {}, {}, {state}", found.version, found.known_version, bytes(found.bytes))
+}
+
+/// Model providers: name of the check, the key or the variable, and how a key of theirs begins.
+const PROVIDERS: [(&str, &str, &str); 9] = [
+    ("OpenAI key", "provider.openai.api-key", "sk-"),
+    ("Anthropic key", "provider.anthropic.api-key", ""),
+    ("Google key", "provider.google.api-key", ""),
+    ("Gemini key", "provider.google.gemini-api-key", ""),
+    ("Azure OpenAI key", "provider.azure.api-key", ""),
+    ("OpenRouter key", "provider.openrouter.api-key", ""),
+    ("Cohere key", "COHERE_API_KEY", ""),
+    ("Groq key", "GROQ_API_KEY", ""),
+    ("Together key", "TOGETHER_API_KEY", ""),
+];
+
+/// No actor of this version asks a model, so that a key that is missing is nobody's loss.
+pub(super) fn providers(situation: &Situation<'_>) -> Vec<Check> {
+    let value = |source: &str| match agents_config::key(source) {
+        Some(_) => Some(situation.config.text(source, None)),
+        None => situation.surroundings.variable(source),
+    };
+    let another_endpoint = !situation.config.text("provider.openai.base-url", None).is_empty();
+    let check = |(name, source, start): (&str, &str, &str)| {
+        let Some(key) = value(source).filter(|key| !key.is_empty()) else {
+            return Check::ok(name, NOT_IN_USE);
+        };
+        if another_endpoint || key.starts_with(start) {
+            return Check::ok(name, format!("configured, {NOT_IN_USE}"));
+        }
+        // The first part only: the rest may be a secret.
+        let found: String = key.chars().take(12).take_while(|c| *c != '-' && *c != '_').take(4).collect();
+        Check::warn(
+            name,
+            format!("invalid key format: starts with `{found}`, expected `{start}`; {NOT_IN_USE}"),
+            format!("agents config set {source} <KEY>"),
+        )
+    };
+    PROVIDERS.into_iter().map(check).collect()
+}
+
+pub(super) fn indexes() -> [Check; 3] {
+    ["Text index", "Vector index", "Graph store"].map(|name| Check::ok(name, NOT_IN_USE))
+}
+
+/// Only where somebody configured a server.
+pub(super) fn server(config: &Config) -> Vec<Check> {
+    if config.get("server.url", None).value.is_null() {
+        return Vec::new();
+    }
+    let fix = "Remove `server.url` from the configuration: this version works alone";
+    vec![
+        Check::warn("Server", format!("configured, {NOT_IN_USE}"), fix),
+        Check::ok("Namespace", config.text("core.namespace", None)),
+    ]
+}
+
+pub(super) fn language_servers(engine: &Engine, surroundings: &dyn Surroundings) -> Vec<Check> {
+    const NAME: &str = "Language servers";
+    match engine.view(|r| r.language_servers()) {
+        Err(error) => vec![Check::error(NAME, error.message, "See the check of the database")],
+        Ok(servers) if servers.is_empty() => vec![Check::warn(
+            NAME,
+            "none is registered",
+            "Register one: agents lsp detect shows those known for a folder, agents lsp add --config <FILE> takes any",
+        )],
+        Ok(servers) => servers.iter().map(|server| language_server(server, surroundings)).collect(),
+    }
+}
+
+fn language_server(server: &RegisteredServer, surroundings: &dyn Surroundings) -> Check {
+    let definition = &server.definition;
+    let name = format!("Language server {}", definition.name);
+    let languages = definition.languages.join(", ");
+    let command = definition.command.as_str();
+    if command.contains("${") || command.contains("{{") {
+        return Check::ok(name, format!("{languages}: `{command}` is looked up when it is started"));
+    }
+    let own_path = definition.env.get("PATH").filter(|path| !path.contains("${"));
+    let found = match command.contains('/') {
+        true if Path::new(command).is_relative() => {
+            return Check::ok(name, format!("{languages}: `{command}` is looked up in each workspace"));
+        }
+        true => Some(Path::new(command)).filter(|file| is_program(file)).map(Path::to_owned),
+        false => {
+            let path = own_path.cloned().or_else(|| surroundings.variable("PATH")).unwrap_or_default();
+            find_program(command, &path)
+        }
+    };
+    let place = if command.contains('/') { "no program" } else { "not on PATH" };
+    match found {
+        Some(program) => Check::ok(name, format!("{languages}: {}", program.display())),
+        None => Check::warn(
+            name,
+            format!("{languages}: `{command}` is {place}"),
+            format!("Install `{command}`, or register where it is: agents lsp add --update --config <FILE>"),
+        ),
+    }
+}
+
+pub(super) fn plans(engine: &Engine) -> Check {
+    const NAME: &str = "Plans";
+    let look = || -> agents_domain::Result<Check> {
+        let rows = engine.view(|r| r.plan_rows(&PlanFilter::default()))?;
+        let mut active = 0;
+        let mut for_a_person = 0;
+        for row in rows.iter().filter(|r| !matches!(r.state, State::Applied | State::Cancelled)) {
+            active += 1;
+            for_a_person += usize::from(row.awaiting.is_some());
+        }
+        let mut at_work = 0;
+        let mut left = Vec::new();
+        for plan in engine.view(|r| r.runnable_plans())? {
+            match engine.store.is_leased(plan)? {
+                true => at_work += 1,
+                false => left.push(plan),
+            }
+        }
+        let facts = format!("{active} open, {at_work} at work, {for_a_person} waiting for a person");
+        Ok(match left.first() {
+            None => Check::ok(NAME, facts),
+            Some(plan) => Check::warn(
+                NAME,
+                format!("{facts}, {} without a worker", left.len()),
+                format!("Any look at a plan starts its worker again: agents plan status {plan}"),
+            ),
+        })
+    };
+    look().unwrap_or_else(|error| Check::error(NAME, error.message, "See the check of the database"))
+}

@@ -1,0 +1,269 @@
+//! What plans that are over and workers that were killed left in the data directory, and taking it away.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use agents_domain::ids::PlanId;
+use agents_domain::plan::{Plan, State};
+use agents_sandbox::{Removal, Repository, SandboxError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Check;
+use super::machine::bytes;
+use crate::Engine;
+
+/// What a leftover is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The sandbox of a plan that is applied or cancelled.
+    Sandbox,
+    /// A sandbox of no plan that is known.
+    UnknownSandbox,
+    /// The journal of an apply that was cut off, of a plan that is over or not known.
+    Journal,
+    /// The lock file of a worker that was killed, of a plan that is over or not known.
+    Lock,
+    /// What can be fetched again.
+    Cache,
+}
+
+/// Something left behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Leftover {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it is.
+    pub path: String,
+    /// The plan it is of.
+    #[schemars(with = "Option<String>")]
+    pub plan_id: Option<PlanId>,
+    /// `agents diagnostics --cleanup` removes it, unless it holds a person's edits.
+    pub removable: bool,
+    /// Why it is there.
+    pub reason: String,
+}
+
+/// What became of the leftovers.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct Cleanup {
+    /// Paths that are gone.
+    pub removed: Vec<String>,
+    /// What was left alone.
+    pub kept: Vec<Kept>,
+    /// Bytes that were freed.
+    pub freed_bytes: u64,
+}
+
+/// Something that was left alone.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Kept {
+    /// Where it is.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Folders of the cache that hold nothing but copies.
+const CACHES: [&str; 3] = ["models", "tools", "templates"];
+
+/// What is known of the plan that something is of.
+enum Owner {
+    Open,
+    Over(State),
+    Unknown,
+}
+
+fn owner(engine: &Engine, plan: PlanId) -> Owner {
+    match engine.view(|r| r.plan(plan)) {
+        Ok(Some(Plan { state: state @ (State::Applied | State::Cancelled), .. })) => Owner::Over(state),
+        Ok(None) => Owner::Unknown,
+        // One that cannot be read is treated with as much care as one that is at work.
+        Ok(Some(_)) | Err(_) => Owner::Open,
+    }
+}
+
+/// Everything that was left behind, by kind and plan. A folder that cannot be read has none.
+pub(super) fn find(engine: &Engine) -> Vec<Leftover> {
+    let mut found = Vec::new();
+    for (plan, path) in plan_folders(&engine.data_dir.join("sandboxes")) {
+        let (kind, reason) = match owner(engine, plan) {
+            Owner::Open => continue,
+            Owner::Over(state) => (Kind::Sandbox, format!("its plan is {state}")),
+            Owner::Unknown => (Kind::UnknownSandbox, "no such plan is known".to_owned()),
+        };
+        let at_work = engine.store.is_leased(plan).unwrap_or(true);
+        let removable = kind == Kind::Sandbox && !at_work;
+        found.push(Leftover { kind, path: shown(&path), plan_id: Some(plan), removable, reason });
+    }
+    for (plan, path) in plan_folders(&engine.data_dir.join("journals")) {
+        let reason = match owner(engine, plan) {
+            Owner::Open => continue,
+            Owner::Over(state) => format!("an apply was cut off, and its plan is {state}"),
+            Owner::Unknown => "an apply was cut off, and no such plan is known".to_owned(),
+        };
+        let cut_off = children(&path).into_iter().filter(|dir| dir.join("apply.json").is_file());
+        found.extend(cut_off.map(|dir| Leftover {
+            kind: Kind::Journal,
+            path: shown(&dir),
+            plan_id: Some(plan),
+            removable: false,
+            reason: reason.clone(),
+        }));
+    }
+    for (plan, path) in agents_store::abandoned_locks(&engine.data_dir).unwrap_or_default() {
+        let reason = match owner(engine, plan) {
+            Owner::Open => continue,
+            Owner::Over(state) => format!("its worker was killed, and its plan is {state}"),
+            Owner::Unknown => "no such plan is known".to_owned(),
+        };
+        found.push(Leftover {
+            kind: Kind::Lock,
+            path: shown(&path),
+            plan_id: Some(plan),
+            removable: true,
+            reason,
+        });
+    }
+    let cache = PathBuf::from(engine.config.text("core.cache.dir", None));
+    let copies = CACHES.iter().map(|name| cache.join(name)).filter(|path| !children(path).is_empty());
+    found.extend(copies.map(|path| Leftover {
+        kind: Kind::Cache,
+        path: shown(&path),
+        plan_id: None,
+        removable: true,
+        reason: "it can be fetched again".to_owned(),
+    }));
+    found
+}
+
+pub(super) fn check(leftovers: &[Leftover]) -> Check {
+    const NAME: &str = "Leftovers";
+    let counted = |kinds: &[Kind], one: &str, many: &str| {
+        let n = leftovers.iter().filter(|l| kinds.contains(&l.kind)).count();
+        (n > 0).then(|| format!("{n} {}", if n == 1 { one } else { many }))
+    };
+    let facts = [
+        counted(&[Kind::Sandbox], "sandbox of an ended plan", "sandboxes of ended plans"),
+        counted(&[Kind::UnknownSandbox], "sandbox of an unknown plan", "sandboxes of unknown plans"),
+        counted(
+            &[Kind::Journal],
+            "journal of an apply that was cut off",
+            "journals of applies that were cut off",
+        ),
+        counted(&[Kind::Lock], "lock file of a killed worker", "lock files of killed workers"),
+    ];
+    let facts = facts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    // A cache is as it should be.
+    let mut relevant = leftovers.iter().filter(|l| l.kind != Kind::Cache);
+    if facts.is_empty() {
+        return Check::ok(NAME, "none");
+    }
+    match relevant.find(|l| !l.removable) {
+        None => Check::warn(NAME, facts, "Take them away: agents diagnostics --cleanup"),
+        Some(kept) => Check::warn(
+            NAME,
+            facts,
+            format!(
+                "Take away what nobody needs: agents diagnostics --cleanup. Look at {} yourself: {}",
+                kept.path, kept.reason
+            ),
+        ),
+    }
+}
+
+/// Removes what is removable. What a person may still want is left alone, with the reason.
+pub(super) fn clean(engine: &Engine, leftovers: Vec<Leftover>) -> Cleanup {
+    let mut done = Cleanup::default();
+    for leftover in leftovers {
+        let path = PathBuf::from(&leftover.path);
+        let size = size_of(&path);
+        let outcome = match leftover.removable {
+            false => Err(leftover.reason),
+            true => remove(engine, leftover.kind, leftover.plan_id, &path),
+        };
+        match outcome {
+            Ok(()) => {
+                done.freed_bytes += size - size_of(&path).min(size);
+                done.removed.push(leftover.path);
+            }
+            Err(reason) => done.kept.push(Kept { path: leftover.path, reason }),
+        }
+    }
+    done
+}
+
+fn remove(engine: &Engine, kind: Kind, plan: Option<PlanId>, path: &Path) -> Result<(), String> {
+    match (kind, plan) {
+        (Kind::Sandbox, Some(plan)) => remove_sandboxes(engine, plan, path),
+        (Kind::Lock, _) => match agents_store::remove_lock(path) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("somebody holds it by now".to_owned()),
+            Err(error) => Err(error.to_string()),
+        },
+        (Kind::Cache, _) => children(path)
+            .into_iter()
+            .try_for_each(
+                |child| if child.is_dir() { fs::remove_dir_all(child) } else { fs::remove_file(child) },
+            )
+            .map_err(|e| format!("it cannot be removed: {e}")),
+        _ => Err("it may be needed".to_owned()),
+    }
+}
+
+/// The sandboxes of a plan that is over, while nobody works on it.
+fn remove_sandboxes(engine: &Engine, plan: PlanId, folder: &Path) -> Result<(), String> {
+    let told = |error: agents_domain::Error| error.message;
+    let plan = engine.view(|r| r.plan(plan)).map_err(told)?.ok_or("no such plan is known")?;
+    for sandbox in &plan.sandboxes {
+        let repository = Repository::open(Path::new(&sandbox.original))
+            .map_err(|error| format!("its repository cannot be opened: {error}"))?;
+        match agents_sandbox::cleanup(&repository, plan.plan_id, Removal::IfClean) {
+            Ok(_) => {}
+            Err(SandboxError::Dirty { paths, .. }) => {
+                return Err(format!("it holds edits that are nowhere else: {}", paths.join(", ")));
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    // Empty by now, unless there is something in it that is no sandbox of the plan.
+    match fs::remove_dir(folder) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(format!("{} cannot be removed: {e}", bytes_in(folder))),
+    }
+}
+
+fn bytes_in(folder: &Path) -> String {
+    format!("what is in it ({})", bytes(size_of(folder)))
+}
+
+/// Folders named after plans.
+fn plan_folders(dir: &Path) -> Vec<(PlanId, PathBuf)> {
+    let named = |path: PathBuf| {
+        let plan = path.file_name()?.to_str()?.parse().ok()?;
+        Some((plan, path))
+    };
+    children(dir).into_iter().filter(|path| path.is_dir()).filter_map(named).collect()
+}
+
+fn children(dir: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    found.sort();
+    found
+}
+
+/// Bytes of a file, or of all files below a directory; links are not followed.
+fn size_of(path: &Path) -> u64 {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => children(path).iter().map(|child| size_of(child)).sum(),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

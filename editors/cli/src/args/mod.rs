@@ -1,0 +1,142 @@
+//! The command line: options, groups and commands, with the words that `--help` shows.
+
+mod plan;
+mod registry;
+#[cfg(test)]
+mod tests;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::output::Format;
+
+pub use plan::{
+    ApplyArgs, CancelArgs, ExplainArgs, FollowArgs, PlanCommand, PlanListArgs, PromptArgs, StartArgs,
+    TreeArgs, UseArgs,
+};
+pub use registry::{
+    ActionCommand, ActionListArgs, ActionStateArg, ConfigFileArgs, LogLevel, LspAddArgs, LspCommand,
+    LspListArgs, LspServeArgs, NameArgs, ProjectCommand, ProjectCreateArgs, ProjectDeleteArgs,
+    ProjectLinkArgs, ProjectListArgs, ProjectUnlinkArgs, RemoveArgs, ResourceAddArgs, ResourceCommand,
+    ResourceListArgs,
+};
+
+/// Plans that change code: decided, sandboxed, explained, applied.
+#[derive(Debug, Parser)]
+#[command(
+    name = "agents",
+    display_name = "CleverAgents",
+    version,
+    about = "Plans that change code: what was decided and why, in a sandbox until it is applied",
+    after_help = "\
+The usual path:
+  agents resource add git-checkout local/repo --path .
+  agents project create local/app --resource local/repo
+  agents lsp add --config ruff.yaml
+  agents action create --config fix-diagnostics.yaml
+  agents plan use local/fix-diagnostics local/app
+  agents plan execute <PLAN>
+  agents plan diff <PLAN>
+  agents plan apply <PLAN>",
+    subcommand_required = false,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// Install the completion script of a shell (that of `$SHELL` unless named).
+    #[arg(long, value_name = "SHELL", num_args = 0..=1, conflicts_with = "show_completion")]
+    pub install_completion: Option<Option<Shell>>,
+    /// Print the completion script of a shell (that of `$SHELL` unless named).
+    #[arg(long, value_name = "SHELL", num_args = 0..=1)]
+    pub show_completion: Option<Option<Shell>>,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Options of every command; they may stand before or after it.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Where everything that lasts is kept [default: ~/.cleveragents] [env: CLEVERAGENTS_DATA_DIR].
+    #[arg(long, global = true, value_name = "PATH")]
+    pub data_dir: Option<String>,
+    /// The configuration file [default: config.toml in the data directory] [env: CLEVERAGENTS_CONFIG_PATH].
+    #[arg(long, global = true, value_name = "PATH")]
+    pub config_path: Option<String>,
+    /// How output is shown [default: rich on a terminal, else plain] [env: CLEVERAGENTS_FORMAT].
+    #[arg(long, global = true, value_name = "FORMAT", value_enum, hide_possible_values = true, help = FORMAT_HELP)]
+    pub format: Option<Format>,
+    /// Log more to stderr and the log file: -v errors, -vv warnings, -vvv information, -vvvv details, -vvvvv all.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+const FORMAT_HELP: &str = "How output is shown: rich, color, table, plain, json, yaml [default: rich on a terminal, else \
+                           plain] [env: CLEVERAGENTS_FORMAT]";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show the version of the program and how it was built.
+    #[command(after_help = "Examples:\n  agents version\n  agents version --format json")]
+    Version,
+    /// Show where things are kept and what state they are in.
+    #[command(after_help = "Examples:\n  agents info\n  agents --data-dir ./data info --format yaml")]
+    Info,
+    /// Register what plans work on.
+    #[command(subcommand, arg_required_else_help = true)]
+    Resource(ResourceCommand),
+    /// Group resources into projects.
+    #[command(subcommand, arg_required_else_help = true)]
+    Project(ProjectCommand),
+    /// Register language servers, and serve editors.
+    #[command(subcommand, arg_required_else_help = true)]
+    Lsp(LspCommand),
+    /// Register what plans are made from.
+    #[command(subcommand, arg_required_else_help = true)]
+    Action(ActionCommand),
+    /// Make plans, follow them, see why they do what they do, and apply them.
+    #[command(subcommand, arg_required_else_help = true)]
+    Plan(PlanCommand),
+    /// Work on a plan until it pauses; started by the other commands.
+    #[command(hide = true)]
+    PlanWorker {
+        /// The plan's id.
+        #[arg(value_name = "PLAN")]
+        plan: String,
+    },
+}
+
+/// Skips the question of a command that asks before it acts.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct Yes {
+    /// Do not ask for confirmation.
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+impl Command {
+    /// The words that name the command, as output repeats them.
+    pub fn path(&self) -> &'static str {
+        match self {
+            Command::Version => "version",
+            Command::Info => "info",
+            Command::Resource(command) => command.path(),
+            Command::Project(command) => command.path(),
+            Command::Lsp(command) => command.path(),
+            Command::Action(command) => command.path(),
+            Command::Plan(command) => command.path(),
+            Command::PlanWorker { .. } => "plan-worker",
+        }
+    }
+}
+
+/// The names a value enum knows, for messages.
+pub fn names<T: ValueEnum>() -> String {
+    let names = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,282 @@
+//! Commands on plans.
+
+use clap::{Args, Subcommand};
+
+use super::Yes;
+
+/// `agents plan`.
+#[derive(Debug, Subcommand)]
+pub enum PlanCommand {
+    /// Make a plan from an action and decide what to do.
+    #[command(after_help = "\
+Examples:
+  agents plan use local/fix-diagnostics local/app
+  agents plan use local/fix-diagnostics local/app --arg paths=src --automation-profile cautious
+  agents plan use local/fix-diagnostics local/api local/web --invariant 'Do not touch generated files' --detach")]
+    Use(UseArgs),
+    /// Do what was decided, in the plan's sandbox; or go on with a plan that paused.
+    #[command(after_help = "\
+Examples:
+  agents plan execute 01HXM8C2
+  agents plan execute --detach 01HXM8C2
+
+On a plan that is being worked on it shows what happens.")]
+    Execute(StartArgs),
+    /// Bring a plan's changes to the real files.
+    #[command(after_help = "\
+Examples:
+  agents plan apply 01HXM8C2
+  agents plan apply --yes 01HXM8C2
+  agents plan apply --no-commit 01HXM8C2
+
+It shows the changes and asks. By default it makes one commit on the checked-out branch.")]
+    Apply(ApplyArgs),
+    /// Show where a plan stands.
+    #[command(
+        visible_alias = "show",
+        after_help = "Examples:\n  agents plan status 01HXM8C2\n  agents plan show 01HXM8C2 --format json"
+    )]
+    Status(PlanArgs),
+    /// Give a plan up for good. Its sandbox stays.
+    #[command(
+        after_help = "Examples:\n  agents plan cancel 01HXM8C2\n  agents plan cancel 01HXM8C2 --reason 'not needed any more'"
+    )]
+    Cancel(CancelArgs),
+    /// Answer what a plan waits for, or tell its next step something.
+    #[command(after_help = "\
+Examples:
+  agents plan prompt 01HXM8C2 1
+  agents plan prompt 01HXM8C2 'Leave alone'
+  agents plan prompt 01HXM8C2 --decision 01HXM9A1 'Remove the import'
+  agents plan prompt 01HXM8C2 'Do not touch the tests'")]
+    Prompt(PromptArgs),
+    /// Show a plan's decisions as a tree.
+    #[command(
+        after_help = "Examples:\n  agents plan tree 01HXM8C2\n  agents plan tree --show-superseded 01HXM8C2"
+    )]
+    Tree(TreeArgs),
+    /// Explain a decision: its options, its reason, and what hangs on it.
+    #[command(
+        after_help = "Examples:\n  agents plan explain 01HXM9A1\n  agents plan explain --show-context --show-reasoning 01HXM9A1"
+    )]
+    Explain(ExplainArgs),
+    /// Show what a plan changes, and which decision is behind each change.
+    #[command(after_help = "\
+Examples:
+  agents plan diff 01HXM8C2
+  agents plan diff 01HXM8C2 --format json | jq -r '.data.files[].patch' | git apply --check")]
+    Diff(PlanArgs),
+    /// List the files a plan changed, and its checkpoints.
+    #[command(after_help = "Examples:\n  agents plan artifacts 01HXM8C2")]
+    Artifacts(PlanArgs),
+    /// Show what went wrong in a plan, now and before.
+    #[command(after_help = "Examples:\n  agents plan errors 01HXM8C2")]
+    Errors(PlanArgs),
+    /// Find the decision behind a line.
+    #[command(after_help = "Examples:\n  agents plan blame src/app.py\n  agents plan blame src/app.py:12")]
+    Blame(BlameArgs),
+    /// List plans, newest first.
+    #[command(after_help = "\
+Examples:
+  agents plan list
+  agents plan list --phase execute --state awaiting
+  agents plan list --project local/app --action local/fix-diagnostics '^01HXM'")]
+    List(PlanListArgs),
+    /// Show what happens while it happens.
+    #[command(after_help = "\
+Examples:
+  agents plan follow
+  agents plan follow 01HXM8C2
+  agents plan follow --forever --format json | jq -c 'select(.event_type == \"plan.applied\")'
+
+Without a plan it follows all of them. With --format json each event is one line.")]
+    Follow(FollowArgs),
+}
+
+impl PlanCommand {
+    pub(super) fn path(&self) -> &'static str {
+        match self {
+            Self::Use(_) => "plan use",
+            Self::Execute(_) => "plan execute",
+            Self::Apply(_) => "plan apply",
+            Self::Status(_) => "plan status",
+            Self::Cancel(_) => "plan cancel",
+            Self::Prompt(_) => "plan prompt",
+            Self::Tree(_) => "plan tree",
+            Self::Explain(_) => "plan explain",
+            Self::Diff(_) => "plan diff",
+            Self::Artifacts(_) => "plan artifacts",
+            Self::Errors(_) => "plan errors",
+            Self::Blame(_) => "plan blame",
+            Self::List(_) => "plan list",
+            Self::Follow(_) => "plan follow",
+        }
+    }
+}
+
+/// What `plan use` takes.
+#[derive(Debug, Args)]
+pub struct UseArgs {
+    /// The action's name.
+    pub action: String,
+    /// The projects' names.
+    #[arg(required = true, value_name = "PROJECT")]
+    pub projects: Vec<String>,
+    /// An argument of the action; may be repeated.
+    #[arg(short, long = "arg", value_name = "NAME=VALUE", value_parser = assignment)]
+    pub arguments: Vec<(String, String)>,
+    /// How much goes on without asking: manual, review, supervised, cautious, trusted, auto, ci or full-auto.
+    #[arg(long, value_name = "PROFILE")]
+    pub automation_profile: Option<String>,
+    /// What this plan must keep to; may be repeated.
+    #[arg(long = "invariant", value_name = "TEXT")]
+    pub invariants: Vec<String>,
+    /// The actor that decides, instead of the action's.
+    #[arg(long, value_name = "ACTOR")]
+    pub strategy_actor: Option<String>,
+    /// The actor that does it, instead of the action's.
+    #[arg(long, value_name = "ACTOR")]
+    pub execution_actor: Option<String>,
+    /// The actor that estimates, instead of the action's.
+    #[arg(long, value_name = "ACTOR")]
+    pub estimation_actor: Option<String>,
+    /// The actor that reconciles invariants, instead of the action's.
+    #[arg(long, value_name = "ACTOR")]
+    pub invariant_actor: Option<String>,
+    /// Return at once; the plan goes on in the background.
+    #[arg(long)]
+    pub detach: bool,
+}
+
+/// `name=value`.
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` is not of the form name=value")),
+    }
+}
+
+/// A plan.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// The plan's id or the beginning of it.
+    pub plan: String,
+}
+
+/// A plan that is worked on.
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    /// The plan's id or the beginning of it.
+    pub plan: String,
+    /// Return at once; the plan goes on in the background.
+    #[arg(long)]
+    pub detach: bool,
+}
+
+/// What `plan apply` takes.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// The plan's id or the beginning of it.
+    pub plan: String,
+    /// Change the working tree only; make no commit.
+    #[arg(long)]
+    pub no_commit: bool,
+    /// Whether to ask.
+    #[command(flatten)]
+    pub yes: Yes,
+    /// Return at once; the plan goes on in the background.
+    #[arg(long)]
+    pub detach: bool,
+}
+
+/// What `plan cancel` takes.
+#[derive(Debug, Args)]
+pub struct CancelArgs {
+    /// The plan's id or the beginning of it.
+    pub plan: String,
+    /// Why.
+    #[arg(short, long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+/// What `plan prompt` takes.
+#[derive(Debug, Args)]
+pub struct PromptArgs {
+    /// The plan's id or the beginning of it.
+    pub plan: String,
+    /// The number of an option, its text, or guidance in your own words.
+    pub guidance: String,
+    /// The decision this answers (id or the beginning of it); the one the plan waits for unless given.
+    #[arg(long, value_name = "DECISION")]
+    pub decision: Option<String>,
+    /// Return at once; the plan goes on in the background.
+    #[arg(long)]
+    pub detach: bool,
+}
+
+/// What `plan tree` takes.
+#[derive(Debug, Args)]
+pub struct TreeArgs {
+    /// The plan's id or the beginning of it.
+    pub plan: String,
+    /// Show decisions that were replaced, too.
+    #[arg(long)]
+    pub show_superseded: bool,
+}
+
+/// What `plan explain` takes.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The decision's id or the beginning of it.
+    pub decision: String,
+    /// Show what the decision was made from.
+    #[arg(long)]
+    pub show_context: bool,
+    /// Show the actor's own reasoning, where there is any.
+    #[arg(long)]
+    pub show_reasoning: bool,
+}
+
+/// What `plan blame` takes.
+#[derive(Debug, Args)]
+pub struct BlameArgs {
+    /// A file in a registered resource or in a plan's sandbox, and the line.
+    #[arg(value_name = "FILE[:LINE]")]
+    pub place: String,
+}
+
+/// What `plan list` takes.
+#[derive(Debug, Args)]
+pub struct PlanListArgs {
+    /// Only plans whose id, action or project matches this regular expression.
+    #[arg(value_name = "REGEX")]
+    pub pattern: Option<String>,
+    /// Only this phase: strategize, execute or apply.
+    #[arg(long)]
+    pub phase: Option<String>,
+    /// Only this state: queued, processing, complete, errored, applied, constrained, cancelled or awaiting.
+    #[arg(long)]
+    pub state: Option<String>,
+    /// Only plans on this project.
+    #[arg(long)]
+    pub project: Option<String>,
+    /// Only plans of this action.
+    #[arg(long)]
+    pub action: Option<String>,
+    /// Only plans on projects of this namespace.
+    #[arg(short, long)]
+    pub namespace: Option<String>,
+}
+
+/// What `plan follow` takes.
+#[derive(Debug, Args)]
+pub struct FollowArgs {
+    /// The plan's id or the beginning of it; all plans unless given.
+    pub plan: Option<String>,
+    /// Go on when the plan pauses or ends.
+    #[arg(long)]
+    pub forever: bool,
+    /// Start with what happened before.
+    #[arg(long)]
+    pub from_start: bool,
+}

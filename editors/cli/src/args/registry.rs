@@ -1,0 +1,372 @@
+//! Commands on what people register: resources, projects, language servers, actions.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::Yes;
+
+/// `agents resource`.
+#[derive(Debug, Subcommand)]
+pub enum ResourceCommand {
+    /// Register a resource.
+    #[command(after_help = "\
+Examples:
+  agents resource add git-checkout local/repo --path ~/src/app
+  agents resource add git-checkout local/repo --path ~/src/app --branch main --update
+  agents resource add fs-directory local/notes --path ~/notes -d 'Design notes'")]
+    Add(ResourceAddArgs),
+    /// List the registered resources.
+    #[command(after_help = "Examples:\n  agents resource list\n  agents resource list --all --type '^git'")]
+    List(ResourceListArgs),
+    /// Show a resource.
+    #[command(after_help = "Examples:\n  agents resource show local/repo\n  agents resource show 01HXR1A1B2")]
+    Show(NameArgs),
+    /// Remove a resource that no project uses. The files stay.
+    #[command(
+        after_help = "Examples:\n  agents resource remove local/repo\n  agents resource remove --yes local/repo"
+    )]
+    Remove(RemoveArgs),
+}
+
+impl ResourceCommand {
+    pub(super) fn path(&self) -> &'static str {
+        match self {
+            Self::Add(_) => "resource add",
+            Self::List(_) => "resource list",
+            Self::Show(_) => "resource show",
+            Self::Remove(_) => "resource remove",
+        }
+    }
+}
+
+/// What `resource add` takes.
+#[derive(Debug, Args)]
+pub struct ResourceAddArgs {
+    /// The type of the resource: git-checkout or fs-directory.
+    #[arg(value_name = "TYPE")]
+    pub resource_type: String,
+    /// Its name: `[namespace/]name`.
+    pub name: String,
+    /// Its directory.
+    #[arg(long, value_name = "DIR")]
+    pub path: Option<String>,
+    /// The branch plans work on; the one checked out unless given (git-checkout only).
+    #[arg(long)]
+    pub branch: Option<String>,
+    /// What it is, for people.
+    #[arg(short, long, value_name = "TEXT")]
+    pub description: Option<String>,
+    /// Replace the resource of that name.
+    #[arg(long)]
+    pub update: bool,
+}
+
+/// What `resource list` takes.
+#[derive(Debug, Args)]
+pub struct ResourceListArgs {
+    /// Also the resources that were discovered inside others.
+    #[arg(long)]
+    pub all: bool,
+    /// Only types that match this regular expression.
+    #[arg(short, long = "type", value_name = "REGEX")]
+    pub resource_type: Option<String>,
+}
+
+/// A name.
+#[derive(Debug, Args)]
+pub struct NameArgs {
+    /// Its name, or where it has one its id or the beginning of it.
+    pub name: String,
+}
+
+/// A name, and whether to ask.
+#[derive(Debug, Args)]
+pub struct RemoveArgs {
+    /// Its name.
+    pub name: String,
+    /// Whether to ask.
+    #[command(flatten)]
+    pub yes: Yes,
+}
+
+/// `agents project`.
+#[derive(Debug, Subcommand)]
+pub enum ProjectCommand {
+    /// Create a project.
+    #[command(after_help = "\
+Examples:
+  agents project create local/app --resource local/repo
+  agents project create -d 'Backend' --resource local/api --resource local/docs local/backend")]
+    Create(ProjectCreateArgs),
+    /// List the projects.
+    #[command(
+        after_help = "Examples:\n  agents project list\n  agents project list --namespace local '^local/a'"
+    )]
+    List(ProjectListArgs),
+    /// Show a project.
+    #[command(after_help = "Examples:\n  agents project show local/app")]
+    Show(NameArgs),
+    /// Delete a project. Its resources stay registered.
+    #[command(
+        after_help = "Examples:\n  agents project delete local/app\n  agents project delete --force --yes local/app"
+    )]
+    Delete(ProjectDeleteArgs),
+    /// Link a resource to a project.
+    #[command(after_help = "\
+Examples:
+  agents project link-resource local/app local/repo
+  agents project link-resource --read-only local/app local/docs")]
+    LinkResource(ProjectLinkArgs),
+    /// Unlink a resource from a project. It stays registered.
+    #[command(after_help = "Examples:\n  agents project unlink-resource local/app local/docs")]
+    UnlinkResource(ProjectUnlinkArgs),
+}
+
+impl ProjectCommand {
+    pub(super) fn path(&self) -> &'static str {
+        match self {
+            Self::Create(_) => "project create",
+            Self::List(_) => "project list",
+            Self::Show(_) => "project show",
+            Self::Delete(_) => "project delete",
+            Self::LinkResource(_) => "project link-resource",
+            Self::UnlinkResource(_) => "project unlink-resource",
+        }
+    }
+}
+
+/// What `project create` takes.
+#[derive(Debug, Args)]
+pub struct ProjectCreateArgs {
+    /// Its name: `[namespace/]name`.
+    pub name: String,
+    /// What it is, for people.
+    #[arg(short, long, value_name = "TEXT")]
+    pub description: Option<String>,
+    /// A resource to link, by name or id; may be repeated.
+    #[arg(long = "resource", value_name = "RESOURCE")]
+    pub resources: Vec<String>,
+    /// The actor that reconciles its invariants, instead of the default one.
+    #[arg(long, value_name = "ACTOR")]
+    pub invariant_actor: Option<String>,
+}
+
+/// What `project list` takes.
+#[derive(Debug, Args)]
+pub struct ProjectListArgs {
+    /// Only names that match this regular expression.
+    #[arg(value_name = "REGEX")]
+    pub pattern: Option<String>,
+    /// Only this namespace.
+    #[arg(short, long)]
+    pub namespace: Option<String>,
+}
+
+/// What `project delete` takes.
+#[derive(Debug, Args)]
+pub struct ProjectDeleteArgs {
+    /// Its name.
+    pub name: String,
+    /// Cancel the plans that still work on it.
+    #[arg(short, long)]
+    pub force: bool,
+    /// Whether to ask.
+    #[command(flatten)]
+    pub yes: Yes,
+}
+
+/// What `project link-resource` takes.
+#[derive(Debug, Args)]
+pub struct ProjectLinkArgs {
+    /// The project's name.
+    pub project: String,
+    /// The resource's name or id.
+    pub resource: String,
+    /// Plans of this project may read it and never change it.
+    #[arg(long)]
+    pub read_only: bool,
+}
+
+/// What `project unlink-resource` takes.
+#[derive(Debug, Args)]
+pub struct ProjectUnlinkArgs {
+    /// The project's name.
+    pub project: String,
+    /// The resource's name.
+    pub resource: String,
+    /// Whether to ask.
+    #[command(flatten)]
+    pub yes: Yes,
+}
+
+/// `agents lsp`.
+#[derive(Debug, Subcommand)]
+pub enum LspCommand {
+    /// Register a language server from its file.
+    #[command(after_help = "\
+Examples:
+  agents lsp add --config ruff.yaml
+  agents lsp add --update --config ruff.yaml
+
+The least a file says:
+  name: local/ruff
+  languages: [python]
+  command: ruff
+  args: [server]")]
+    Add(LspAddArgs),
+    /// List the registered language servers.
+    #[command(after_help = "Examples:\n  agents lsp list\n  agents lsp list --language python")]
+    List(LspListArgs),
+    /// Show a language server.
+    #[command(after_help = "Examples:\n  agents lsp show local/ruff")]
+    Show(NameArgs),
+    /// Remove a language server from the registry.
+    #[command(after_help = "Examples:\n  agents lsp remove local/ruff\n  agents lsp remove --yes local/ruff")]
+    Remove(RemoveArgs),
+    /// Serve plans and decisions to an editor over stdin and stdout.
+    #[command(after_help = "\
+Examples:
+  agents lsp serve
+  agents lsp serve --log-level debug --log-file /tmp/agents-lsp.log
+
+An editor starts it; stdout carries the protocol and nothing else.")]
+    Serve(LspServeArgs),
+}
+
+impl LspCommand {
+    pub(super) fn path(&self) -> &'static str {
+        match self {
+            Self::Add(_) => "lsp add",
+            Self::List(_) => "lsp list",
+            Self::Show(_) => "lsp show",
+            Self::Remove(_) => "lsp remove",
+            Self::Serve(_) => "lsp serve",
+        }
+    }
+}
+
+/// What `lsp add` takes.
+#[derive(Debug, Args)]
+pub struct LspAddArgs {
+    /// The file that defines it.
+    #[arg(short, long, value_name = "FILE")]
+    pub config: String,
+    /// Replace the server of that name.
+    #[arg(short, long)]
+    pub update: bool,
+}
+
+/// What `lsp list` takes.
+#[derive(Debug, Args)]
+pub struct LspListArgs {
+    /// Only names that match this regular expression.
+    #[arg(value_name = "REGEX")]
+    pub pattern: Option<String>,
+    /// Only this namespace.
+    #[arg(short, long)]
+    pub namespace: Option<String>,
+    /// Only servers of this language.
+    #[arg(long)]
+    pub language: Option<String>,
+}
+
+/// How much the language server logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// Everything that helps to find a defect.
+    Debug,
+    /// What it does.
+    Info,
+    /// What is odd.
+    Warning,
+    /// What failed.
+    Error,
+}
+
+/// What `lsp serve` takes.
+#[derive(Debug, Args)]
+pub struct LspServeArgs {
+    /// How much to log.
+    #[arg(long, value_name = "LEVEL", value_enum, default_value = "info")]
+    pub log_level: LogLevel,
+    /// Log to this file instead of stderr.
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<std::path::PathBuf>,
+    /// Talk over stdin and stdout, which it always does.
+    #[arg(long)]
+    pub stdio: bool,
+    /// Language servers whose features are served too; `off` is what there is.
+    #[arg(long, value_name = "off|auto|NAME", default_value = "off")]
+    pub proxy: Vec<String>,
+}
+
+/// `agents action`.
+#[derive(Debug, Subcommand)]
+pub enum ActionCommand {
+    /// Register an action from its file.
+    #[command(after_help = "\
+Examples:
+  agents action create --config fix-diagnostics.yaml
+
+The least a file says:
+  name: local/fix-diagnostics
+  description: Fix what the language servers report
+  definition_of_done: No finding that has a safe fix is left
+  strategy_actor: builtin/fix-diagnostics
+  execution_actor: builtin/fix-diagnostics")]
+    Create(ConfigFileArgs),
+    /// List the actions.
+    #[command(
+        after_help = "Examples:\n  agents action list\n  agents action list --state archived --namespace local"
+    )]
+    List(ActionListArgs),
+    /// Show an action.
+    #[command(after_help = "Examples:\n  agents action show local/fix-diagnostics")]
+    Show(NameArgs),
+    /// Take an action out of use. Its plans go on.
+    #[command(after_help = "Examples:\n  agents action archive local/old-action")]
+    Archive(NameArgs),
+}
+
+impl ActionCommand {
+    pub(super) fn path(&self) -> &'static str {
+        match self {
+            Self::Create(_) => "action create",
+            Self::List(_) => "action list",
+            Self::Show(_) => "action show",
+            Self::Archive(_) => "action archive",
+        }
+    }
+}
+
+/// A file.
+#[derive(Debug, Args)]
+pub struct ConfigFileArgs {
+    /// The file that defines it.
+    #[arg(short, long, value_name = "FILE")]
+    pub config: String,
+}
+
+/// The states of an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ActionStateArg {
+    /// Plans can be made from it.
+    Available,
+    /// It was taken out of use.
+    Archived,
+    /// Either.
+    All,
+}
+
+/// What `action list` takes.
+#[derive(Debug, Args)]
+pub struct ActionListArgs {
+    /// Only names that match this regular expression.
+    #[arg(value_name = "REGEX")]
+    pub pattern: Option<String>,
+    /// Only this namespace.
+    #[arg(short, long)]
+    pub namespace: Option<String>,
+    /// Only actions in this state; those available unless given.
+    #[arg(short, long, value_enum)]
+    pub state: Option<ActionStateArg>,
+}

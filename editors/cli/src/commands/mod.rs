@@ -1,0 +1,70 @@
+//! One function per command: calls the facade and writes what came of it.
+
+pub mod action;
+pub mod completion;
+mod info;
+pub mod lsp;
+pub mod plan;
+mod project;
+mod resource;
+mod version;
+pub mod worker;
+
+use agents_domain::Error;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::args::Command;
+use crate::failure::{Failure, Outcome};
+use crate::output::human::counted;
+use crate::output::{PanelHandle, Styled, id};
+use crate::run::Run;
+
+/// Runs a command that writes one document.
+pub fn run(run: &Run, command: Command) -> Outcome {
+    match command {
+        Command::Version => version::run(run),
+        Command::Info => info::run(run),
+        Command::Resource(command) => resource::run(run, command),
+        Command::Project(command) => project::run(run, command),
+        Command::Lsp(command) => lsp::run(run, command),
+        Command::Action(command) => action::run(run, command),
+        Command::Plan(command) => plan::run(run, command),
+        Command::PlanWorker { .. } => Err(Error::internal("a worker writes no document").into()),
+    }
+}
+
+/// What an operation returned, as programs get it.
+fn json(output: &impl Serialize) -> Result<Value, Failure> {
+    Ok(serde_json::to_value(output).map_err(|e| Error::internal(format!("the answer is no JSON: {e}")))?)
+}
+
+/// `1 plan listed`, `2 plans listed`.
+fn listed(n: usize, one: &str, many: &str) -> String {
+    format!("{} listed", counted(n as u64, one, many))
+}
+
+/// The texts of a JSON list.
+fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// A text of a JSON object, or nothing.
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// A row that says `none` where there is nothing.
+fn optional(panel: &PanelHandle, label: &str, value: &Value) {
+    match value.as_str().filter(|text| !text.is_empty()) {
+        Some(text) => panel.row(label, id(text)),
+        None => panel.row(label, crate::output::dim("(none)")),
+    };
+}
+
+/// A list as lines `- item`.
+fn bullets(panel: &PanelHandle, items: impl IntoIterator<Item = impl Into<Styled>>) {
+    for item in items {
+        panel.line(Styled::from("- ").and(item));
+    }
+}

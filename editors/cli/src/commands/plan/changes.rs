@@ -1,0 +1,189 @@
+//! `agents plan diff`, `artifacts` and `errors`.
+
+use std::collections::HashMap;
+
+use agents_domain::ids::DecisionId;
+use agents_engine::Engine;
+use agents_engine::operations::plan::{Artifacts, Diff, DiffOutput, Errors, Tree, TreeNode};
+use serde_json::Value;
+
+use crate::commands::{json, listed};
+use crate::failure::{Failure, Outcome};
+use crate::output::{Kind, Output, Row, Styled, Tone, col, dim, human, id};
+use crate::run::Run;
+
+/// Characters that an id is shown with at least.
+const SHORT: usize = 10;
+
+pub fn diff(run: &Run, plan: &str) -> Outcome {
+    let out = &run.out;
+    let engine = run.env.engine()?;
+    let diff = engine.call(Diff { plan: plan.to_owned() })?;
+    let behind = behind(&engine, &diff)?;
+    let data = json(&diff)?;
+    let net = diff.diff_summary.net_change;
+    out.panel(None, "Diff Summary")
+        .pick(&data, "diff_summary.plan", "Plan", Kind::Id)
+        .pick(&data, "diff_summary.project", "Project", Kind::Id)
+        .pick(&data, "diff_summary.files_changed", "Files Changed", Kind::Count)
+        .pick(&data, "diff_summary.insertions", "Insertions", Kind::Count)
+        .pick(&data, "diff_summary.deletions", "Deletions", Kind::Count)
+        .row("Net Change", format!("{net:+} {}", if net.abs() == 1 { "line" } else { "lines" }))
+        .pick(&data, "diff_summary.location", "Where", Kind::Text);
+    show_files(out, &data);
+    show_patch(out, &diff, &behind);
+    out.panel(None, "Risk Assessment")
+        .pick(&data, "risk_assessment.api_compatibility", "API Compatibility", Kind::Text)
+        .pick(&data, "risk_assessment.test_coverage", "Test Coverage", Kind::Text)
+        .pick(&data, "risk_assessment.breaking_changes", "Breaking Changes", Kind::Text);
+    out.set_data(data);
+    out.ok("Diff generated");
+    Ok(())
+}
+
+pub fn show_files(out: &Output, data: &Value) {
+    let columns = vec![
+        col("path", "Path").kind(Kind::Path),
+        col("change", "Change"),
+        col("status", "Status").kind(Kind::State),
+        col("decisions", "Decisions").id(),
+    ];
+    let table = out.table(None, "Files", columns);
+    for file in data["files"].as_array().into_iter().flatten() {
+        let [added, removed] = ["insertions", "deletions"].map(|key| file[key].as_u64().unwrap_or(0));
+        let change = Styled::new(format!("+{added}"), Tone::Good)
+            .and(" ")
+            .and(Styled::new(format!("-{removed}"), Tone::Bad));
+        let decisions = short(file["decisions"].as_array().into_iter().flatten().filter_map(Value::as_str));
+        table.row(Row::from(file).show("change", change).show("decisions", decisions));
+    }
+}
+
+fn short<'a>(ids: impl Iterator<Item = &'a str>) -> Styled {
+    let ids: Vec<&str> = ids.collect();
+    match ids.as_slice() {
+        [] => dim("-"),
+        [one] => id(human::short_id(one)),
+        [first, rest @ ..] => id(human::short_id(first)).and(dim(format!(" +{}", rest.len()))),
+    }
+}
+
+/// A decision behind a change.
+pub struct Behind {
+    /// The beginning of its id that tells it from the others of the plan.
+    short: String,
+    /// What was chosen.
+    chosen: String,
+}
+
+/// What was chosen behind the changes, by the decision that carried it out.
+pub fn behind(engine: &Engine, diff: &DiffOutput) -> Result<HashMap<DecisionId, Behind>, Failure> {
+    if diff.files.iter().all(|file| file.decisions.is_empty()) {
+        return Ok(HashMap::new());
+    }
+    let mut chosen: Vec<(DecisionId, String)> = Vec::new();
+    let plan = diff.diff_summary.plan.to_string();
+    let root = engine.call(Tree { plan, show_superseded: true })?.tree;
+    let mut open: Vec<(TreeNode, Option<String>)> = root.into_iter().map(|root| (root, None)).collect();
+    while let Some((node, strategy)) = open.pop() {
+        // An implementation says how; the strategy above it says what.
+        let strategy = match node.decision_type.as_str() {
+            "strategy_choice" | "user_intervention" => Some(node.chosen.clone()),
+            _ => strategy,
+        };
+        chosen.push((node.decision_id, strategy.clone().unwrap_or_else(|| node.chosen.clone())));
+        open.extend(node.children.into_iter().map(|child| (child, strategy.clone())));
+    }
+    let ids: Vec<String> = chosen.iter().map(|(id, _)| id.to_string()).collect();
+    let short = human::short_ids(&ids.iter().map(String::as_str).collect::<Vec<_>>(), SHORT);
+    Ok(chosen.into_iter().zip(short).map(|((id, chosen), short)| (id, Behind { short, chosen })).collect())
+}
+
+/// The diff, with the decisions behind each hunk.
+pub fn show_patch(out: &Output, diff: &DiffOutput, behind: &HashMap<DecisionId, Behind>) {
+    for (at, file) in diff.files.iter().enumerate() {
+        let hunks = diff.patch_preview.get(at).map_or(&[][..], |file| &file.hunks);
+        out.diff_with(None, &file.patch, |_, hunk| {
+            let decisions = hunks.get(hunk).map_or(&[][..], |hunk| &hunk.decisions);
+            let note = |behind: &Behind| {
+                dim("◆ ").owned().and(id(behind.short.as_str())).and(" ").and(behind.chosen.as_str())
+            };
+            decisions.iter().filter_map(|decision| behind.get(decision)).map(note).collect()
+        });
+    }
+}
+
+pub fn artifacts(run: &Run, plan: &str) -> Outcome {
+    let out = &run.out;
+    let found = run.env.engine()?.call(Artifacts { plan: plan.to_owned() })?;
+    let count = found.artifacts.len();
+    let data = json(&found)?;
+    let columns = vec![
+        col("path", "Path").kind(Kind::Path),
+        col("type", "Type"),
+        col("size_bytes", "Size").kind(Kind::Bytes),
+        col("change", "Change").kind(Kind::State),
+    ];
+    out.table(None, "Artifacts", columns)
+        .rows(&data["artifacts"])
+        .when_empty("artifacts", &[&format!("agents plan status {}", found.plan_id)]);
+    out.panel(None, "Artifact Summary")
+        .pick(&data, "summary.total", "Total", Kind::Count)
+        .pick(&data, "summary.writes", "New", Kind::Count)
+        .pick(&data, "summary.edits", "Edited", Kind::Count)
+        .pick(&data, "summary.deletes", "Deleted", Kind::Count)
+        .pick(&data, "summary.total_size_bytes", "Total Size", Kind::Bytes);
+    let columns = vec![
+        col("id", "Checkpoint").id(),
+        col("label", "Label"),
+        col("type", "Type"),
+        col("created", "Created").kind(Kind::Time),
+        col("decision_id", "Decision").id(),
+    ];
+    out.table(None, "Checkpoints", columns).rows(&data["checkpoints"]);
+    out.set_data(data);
+    out.ok(listed(count, "artifact", "artifacts"));
+    Ok(())
+}
+
+pub fn errors(run: &Run, plan: &str) -> Outcome {
+    let out = &run.out;
+    let found = run.env.engine()?.call(Errors { plan: plan.to_owned() })?;
+    let data = json(&found)?;
+    if found.error_message.is_some() {
+        out.panel(None, "Error")
+            .tone(Tone::Bad)
+            .pick(&data, "plan_id", "Plan", Kind::Id)
+            .row("State", format!("{}/{}", found.phase, found.state))
+            .pick(&data, "error_message", "Error", Kind::Text)
+            .pick(&data, "error_category", "Category", Kind::Text)
+            .pick(&data, "error_phase", "Phase", Kind::Text)
+            .row("Retries", format!("{}/{}", found.retry_count, found.max_retries))
+            .pick(&data, "is_retriable", "Retriable", Kind::Auto);
+        let panel = out.panel(None, "Recovery");
+        for hint in &found.recovery_hints {
+            panel.line(format!("{}:", hint.message)).line(Styled::from("  ").and(id(hint.cli_command.as_str())));
+        }
+    } else {
+        out.panel(None, "Errors")
+            .pick(&data, "plan_id", "Plan", Kind::Id)
+            .row("State", format!("{}/{}", found.phase, found.state))
+            .row("Error", dim("(none)"));
+    }
+    if !found.history.is_empty() {
+        let columns = vec![
+            col("decision_id", "Decision").id(),
+            col("question", "What Failed").wrap(),
+            col("chosen", "What Was Done").wrap(),
+            col("created", "When").kind(Kind::Time),
+        ];
+        out.table(None, "Dealt With", columns).rows(&data["history"]);
+    }
+    let failed = found.error_phase.map(|phase| format!("The plan failed in {phase}"));
+    out.set_data(data);
+    match failed {
+        Some(failed) => out.info(failed),
+        None => out.ok("The plan has no error"),
+    };
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! `agents plan list`.
+
+use agents_domain::Error;
+use agents_engine::operations::plan::List;
+
+use crate::args::PlanListArgs;
+use crate::commands::{json, listed};
+use crate::failure::Outcome;
+use crate::output::{Kind, col, dim, human, warn};
+use crate::run::Run;
+
+/// What a plan waits for, in one word where there is one.
+fn short(kind: &str) -> &str {
+    match kind {
+        "confirm_strategize" => "start",
+        "execute_approval" => "execute",
+        "apply_approval" => "apply",
+        "language_server" => "server",
+        "validation_fix" => "validation",
+        other => other,
+    }
+}
+
+pub fn run(run: &Run, args: PlanListArgs) -> Outcome {
+    let out = &run.out;
+    let PlanListArgs { pattern, phase, state, project, action, namespace } = args;
+    let found = run.env.engine()?.call(List { phase, state, project, namespace, action, pattern })?;
+    let total = found.plans.len();
+    out.set_answer(&found).map_err(|e| Error::internal(format!("the answer is no JSON: {e}")))?;
+    let columns = vec![
+        col("id", "ID").id(),
+        col("phase", "Phase"),
+        col("state", "State").kind(Kind::State),
+        col("action", "Action"),
+        col("project", "Project"),
+        col("elapsed", "Elapsed"),
+    ];
+    let table = out.table(None, "Plans", columns);
+    table.fill(found.plans.iter().map(|plan| {
+        [
+            plan.id.to_string().into(),
+            plan.phase.as_str().into(),
+            plan.state.as_str().into(),
+            plan.action.as_str().into(),
+            plan.project.as_str().into(),
+            plan.elapsed.as_str().into(),
+        ]
+    }));
+    for (row, plan) in found.plans.iter().enumerate() {
+        if let Some(kind) = &plan.awaiting {
+            table.instead(row, "state", warn(format!("waits: {}", short(kind))));
+        }
+    }
+    table.when_empty("plans", &["agents action list", "agents plan use <ACTION> <PROJECT>"]);
+    drop(table);
+    let filters = json(&found.filters)?;
+    if filters.is_object() {
+        let panel = out.panel(None, "Filters");
+        for (key, label) in [
+            ("phase", "Phase"),
+            ("state", "State"),
+            ("project", "Project"),
+            ("action", "Action"),
+            ("namespace", "Namespace"),
+            ("pattern", "Pattern"),
+        ] {
+            panel.row(label, filters[key].as_str().map_or_else(|| dim("(any)"), Into::into));
+        }
+    }
+    let summary = &found.summary;
+    let panel = out.panel(None, "Summary");
+    for (label, n) in [
+        ("Total", summary.total),
+        ("Processing", summary.processing),
+        ("Waiting for You", summary.awaiting),
+        ("Completed", summary.completed),
+        ("Errored", summary.errored),
+        ("Cancelled", summary.cancelled),
+    ] {
+        panel.row(label, human::count(n as u64));
+    }
+    drop(panel);
+    out.ok(listed(total, "plan", "plans"));
+    Ok(())
+}

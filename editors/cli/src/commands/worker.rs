@@ -1,0 +1,41 @@
+//! `agents plan-worker`: the process that works on a plan. It has no terminal; what it says goes to its log.
+
+use std::process::ExitCode;
+
+use agents_domain::Error;
+use agents_engine::worker::Ended;
+use tracing::level_filters::LevelFilter;
+
+use crate::args::Global;
+use crate::compose::Environment;
+use crate::logging;
+
+pub fn run(global: &Global, plan: &str) -> ExitCode {
+    let level = logging::level_of(global.verbose).unwrap_or(LevelFilter::WARN).max(LevelFilter::WARN);
+    // Without a log the work goes on; the plan's own record tells what fails.
+    let _ = logging::start_plain(level, None);
+    match work(global, plan) {
+        Ok(ended) => {
+            tracing::info!(plan, ?ended, "the worker ends");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            tracing::error!(plan, code = error.kind.code(), detail = error.detail, "{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn work(global: &Global, plan: &str) -> Result<Ended, Error> {
+    let id = plan.parse()?;
+    let engine = Environment::load(global)?.engine()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| Error::internal(format!("the asynchronous runtime cannot start: {e}")))?;
+    let ended = runtime.block_on(agents_engine::worker::run(&engine, id));
+    // A server that does not leave is not waited for: the plan's state is written.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    ended
+}

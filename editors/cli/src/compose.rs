@@ -1,0 +1,137 @@
+//! The composition root: the one place that reads the environment, and where the parts of an engine are put together.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use agents_actors::BuiltIn;
+use agents_config::Config;
+use agents_domain::{Error, ErrorKind, Result};
+use agents_engine::{Engine, Parts};
+use agents_lsp_runtime::Runtime;
+use agents_store::SqliteStore;
+
+use crate::args::Global;
+use crate::output::{self, Format};
+use crate::spawn::Workers;
+
+/// An environment variable; one that is no text counts as unset.
+pub fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The format a person asked for by environment, for errors that come before the configuration is read.
+pub fn format_of_env() -> Option<Format> {
+    env("CLEVERAGENTS_FORMAT").as_deref().and_then(Format::from_name)
+}
+
+/// What a run is told by its flags, its environment and its configuration file.
+pub struct Environment {
+    /// The resolved configuration.
+    pub config: Arc<Config>,
+    /// Where everything that lasts is kept; absolute.
+    pub data_dir: PathBuf,
+    verbose: u8,
+    engine: OnceLock<Arc<Engine>>,
+}
+
+impl Environment {
+    /// Reads flags, environment and configuration file.
+    ///
+    /// # Errors
+    /// A value that is wrong, with the place it stands at.
+    pub fn load(global: &Global) -> Result<Self> {
+        let mut flags = Vec::new();
+        for (key, value) in [("core.data-dir", &global.data_dir), ("core.config-path", &global.config_path)] {
+            if let Some(value) = value {
+                flags.push((key, absolute(value)?));
+            }
+        }
+        let config = Config::open(flags, &env)?;
+        let data_dir = config.data_dir();
+        Ok(Self { config: Arc::new(config), data_dir, verbose: global.verbose, engine: OnceLock::new() })
+    }
+
+    /// The format of this run.
+    ///
+    /// # Errors
+    /// When what was asked for is no format.
+    pub fn format(
+        &self,
+        flag: Option<Format>,
+        caps: &output::Caps,
+    ) -> std::result::Result<Format, output::AppError> {
+        let configured = self.config.get("core.format", None);
+        let set = configured.source != agents_config::Source::Default;
+        let name = configured.as_text();
+        output::format::resolve(output::Asked { flag, env: None, config: set.then_some(name.as_str()) }, caps)
+    }
+
+    /// The configuration file, whether it exists or not.
+    pub fn config_file(&self) -> String {
+        self.config.text("core.config-path", None)
+    }
+
+    /// Where logs go.
+    pub fn log_dir(&self) -> PathBuf {
+        PathBuf::from(self.config.text("core.log.dir", None))
+    }
+
+    /// The engine; made when it is first asked for, because not every command needs one.
+    ///
+    /// # Errors
+    /// When the database cannot be used.
+    pub fn engine(&self) -> Result<Arc<Engine>> {
+        if let Some(engine) = self.engine.get() {
+            return Ok(engine.clone());
+        }
+        let store = SqliteStore::open(&self.data_dir, agents_store::Options::default())?;
+        let spawner = Workers {
+            data_dir: self.data_dir.clone(),
+            config_path: self.config_file(),
+            log_dir: self.log_dir(),
+            verbose: self.verbose,
+        };
+        let engine = Arc::new(Engine::new(Parts {
+            store: Arc::new(store),
+            actors: Arc::new(actors()),
+            language_servers: Arc::new(Runtime::new()),
+            spawner: Arc::new(spawner),
+            config: self.config.clone(),
+            data_dir: self.data_dir.clone(),
+            user: user(),
+        }));
+        Ok(self.engine.get_or_init(|| engine).clone())
+    }
+}
+
+/// The actors plans can name. A debug build also has `test/scripted`, which plays the script in a plan's arguments.
+fn actors() -> BuiltIn {
+    let actors = BuiltIn::new();
+    #[cfg(debug_assertions)]
+    if let Ok(name) = "test/scripted".parse() {
+        return actors.with(name, Arc::new(agents_actors::scripted::Scripted::from_arguments()));
+    }
+    actors
+}
+
+/// Who runs this, for the audit log and commits.
+fn user() -> String {
+    let named = ["USER", "LOGNAME"].iter().find_map(|name| env(name)).filter(|name| !name.trim().is_empty());
+    named.unwrap_or_else(|| {
+        let uid = nix::unistd::getuid();
+        nix::unistd::User::from_uid(uid).ok().flatten().map_or_else(|| format!("uid {uid}"), |user| user.name)
+    })
+}
+
+/// A path as it is meant in this directory; `~/` is left to the configuration.
+pub fn absolute(path: &str) -> Result<String> {
+    if path.starts_with("~/") || path == "~" {
+        return Ok(path.to_owned());
+    }
+    let whole = std::path::absolute(Path::new(path))
+        .map_err(|e| Error::new(ErrorKind::Usage, format!("`{path}` is not a usable path: {e}")))?;
+    whole.into_os_string().into_string().map_err(|whole| {
+        let shown = whole.to_string_lossy();
+        Error::new(ErrorKind::Usage, format!("`{shown}` cannot be used: the path is not UTF-8"))
+    })
+}

@@ -1,0 +1,20 @@
+//! The `agents` command: what it is told, the engine it puts together, and how it shows what came of it.
+//!
+//! - `args` is the command line; `run` takes a process from there to its exit code.
+//! - `compose` is the only place that reads the environment and makes an engine; `spawn` starts workers.
+//! - `commands` has one function per command: it calls the facade and writes elements into an [`output::Output`].
+//! - `follow` watches a plan until it pauses or ends; `output` turns elements into six formats.
+//!
+//! No command decides anything that the engine could decide.
+
+mod args;
+mod commands;
+mod compose;
+mod failure;
+mod follow;
+mod logging;
+pub mod output;
+mod run;
+mod spawn;
+
+pub use run::main;

@@ -1,0 +1,5 @@
+//! The `agents` command.
+
+fn main() -> std::process::ExitCode {
+    agents_cli::main()
+}

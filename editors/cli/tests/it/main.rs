@@ -1,0 +1,10 @@
+//! The program as people and scripts run it: real processes, a real repository, a data directory each.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
+mod errors;
+mod formats;
+mod path;
+mod processes;
+mod registry;
+mod shell;
+mod world;

@@ -1,0 +1,68 @@
+//! Whole plans on a checkout of 1,000 files, with a language server that answers at once: what is left is our own share.
+
+use std::time::{Duration, Instant};
+
+use agents_e2e::{World, memory_peak, wait_until};
+use serde_json::json;
+
+use crate::Figure;
+
+/// Files of the checkout.
+const FILES: usize = 1000;
+
+pub fn measure() -> Vec<Figure> {
+    vec![
+        use_and_execute("use and execute, findings in 100 files", 100),
+        use_and_execute("use and execute, findings in 1,000 files", FILES),
+    ]
+}
+
+fn use_and_execute(name: &str, with_findings: usize) -> Figure {
+    let mut peak = 0;
+    let times: Vec<Duration> = (0..5)
+        .map(|_| {
+            let world = World::new();
+            world.fake(
+                "fake",
+                &json!({ "rules": [{
+                "files": ".py", "match": r"\bbad_(\w+)", "code": "F1", "severity": 2, "message": "bad $1",
+                "fixes": [{ "title": "Make `$1` good", "replace": "good_$1", "preferred": true }],
+            }] }),
+            );
+            world.fixer();
+            let repo = world.repo("repo");
+            for file in 0..FILES {
+                let body: String = (0..60).map(|n| format!("value_{n} = compute({n})\n")).collect();
+                let finding = if file < with_findings { "x = bad_one\n" } else { "x = one\n" };
+                repo.write(format!("pkg_{}/module_{file}.py", file / 50), format!("{finding}{body}"));
+            }
+            repo.commit("start");
+            world.register("app", &repo);
+            let args =
+                ["plan", "use", "local/fix-diagnostics", "local/app", "--automation-profile", "trusted"];
+            let begun = Instant::now();
+            let running = world.start(&args);
+            let mut seen = 0;
+            // The worker is watched while it lives: the most it had so far only grows.
+            wait_until("a worker starts", Duration::from_secs(10), || {
+                (!world.workers().is_empty()).then_some(())
+            });
+            let workers = world.workers();
+            let watcher = std::thread::spawn(move || {
+                while let Some(now) = workers.iter().filter_map(|pid| memory_peak(*pid)).max() {
+                    seen = now;
+                    std::thread::park_timeout(Duration::from_millis(10));
+                }
+                seen
+            });
+            let finished = running.finish(Duration::from_secs(300));
+            let took = begun.elapsed();
+            assert!(finished.status.success(), "{finished:?}");
+            peak = peak.max(watcher.join().expect("the watcher ends"));
+            world.only_plan().assert_at("execute/complete+apply_approval");
+            took
+        })
+        .collect();
+    let what = "plan use to the end of Execute, 1,000 files, the fake server's answers included";
+    Figure::times(name, what, &times).budget("p50", 2000.0).memory(Some(peak))
+}

@@ -1,0 +1,12 @@
+//! Whole-program tests: the real binary in a home of its own, on real repositories.
+//!
+//! `servers` works with real language servers, `faulty` with one that misbehaves, `repositories` with checkouts that
+//! are hard to handle, `faults` with killed processes and broken disks.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "what a helper cannot do fails the test")]
+
+#[path = "../faults/mod.rs"]
+mod faults;
+mod faulty;
+mod repositories;
+mod servers;
+mod support;
