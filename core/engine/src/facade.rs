@@ -90,6 +90,7 @@ operations![
     ops::plan::Execute,
     ops::plan::Apply,
     ops::plan::Cancel,
+    ops::plan::Discard,
     ops::plan::Prompt,
     ops::plan::List,
     ops::plan::Status,

@@ -68,11 +68,26 @@ pub(crate) fn advance_in(
             w.append_event(&NewEvent { user_identity: Some(engine.user.clone()), ..event }, clock::now())?;
         }
     }
+    if plan.state == State::Cancelled {
+        audit(engine, w, plan, "plan_cancelled", cancelled(w, plan)?)?;
+    }
     if effects.contains(&Effect::RestartActor) {
         let found = plan.failure.clone().or(failed).map(|f| f.message);
         start_over(engine, w, plan, found.filter(|_| effects.contains(&Effect::RollBackExecuteWork)))?;
     }
     Ok(effects)
+}
+
+/// What is known of a cancelled plan, for the audit log.
+fn cancelled(r: &dyn Reader, plan: &Plan) -> Result<Value> {
+    let changes = r.changes(plan.plan_id)?;
+    let run = r.actor_run(plan.plan_id, plan.phase)?;
+    Ok(json!({
+        "reason": plan.cancel_reason, "project_names": plan.projects, "cancelled_phase": plan.phase,
+        "last_completed_step": run.map(|r| r.step), "subplan_count": 0, "changes": changes.len(),
+        "sandbox_refs": plan.sandboxes.iter().map(|s| &s.path).collect::<Vec<_>>(),
+        "resources_pending_cleanup": plan.sandboxes.iter().map(|s| s.resource_id).collect::<Vec<_>>(),
+    }))
 }
 
 /// Lets the plan's phase be done anew: what was decided in it (and in Execute, when Strategize is done anew) is
@@ -145,19 +160,25 @@ pub(crate) fn touch(w: &dyn Writer, plan: &mut Plan) -> Result<()> {
     Ok(())
 }
 
-/// The least confidence among the phase's active decisions that no person approved; `None` when there is none.
+/// The least confidence among the phase's active choices; what a person answered counts as sure as can be. `None` when
+/// nothing was decided.
 fn phase_confidence(r: &dyn Reader, plan: &Plan) -> Result<Option<f64>> {
-    let wanted = match plan.phase {
-        Phase::Strategize => DecisionType::StrategyChoice,
-        Phase::Execute | Phase::Apply => DecisionType::ImplementationChoice,
+    let gate = match plan.phase {
+        Phase::Strategize => Gate::StrategyDecision,
+        Phase::Execute | Phase::Apply => Gate::ExecutionDecision,
     };
-    let least = r
-        .decisions(plan.plan_id)?
+    let decisions = r.decisions(plan.plan_id)?;
+    let least = decisions
         .iter()
-        .filter(|d| {
-            d.superseded_by.is_none() && d.decision_type == wanted && d.approval != Some(Approval::ByPerson)
+        .filter(|d| d.superseded_by.is_none())
+        .filter_map(|d| match d.decision_type {
+            DecisionType::UserIntervention => {
+                let answered = decisions.iter().find(|k| k.superseded_by == Some(d.decision_id))?;
+                (answered.decision_type.gate() == Some(gate)).then_some(gates::MAX_COMPUTED_CONFIDENCE)
+            }
+            kind if kind.gate() == Some(gate) => d.confidence,
+            _ => None,
         })
-        .filter_map(|d| d.confidence)
         .reduce(f64::min);
     Ok(least)
 }
@@ -196,24 +217,18 @@ pub(crate) fn audit(
     Ok(())
 }
 
-/// The event of a recorded decision.
-pub(crate) fn decision_created(plan: &Plan, decision: &Decision) -> NewEvent {
-    NewEvent::of_plan(
-        "decision.created",
-        plan,
-        json!({
-            "decision_id": decision.decision_id, "decision_type": decision.decision_type,
-            "parent_decision_id": decision.parent_decision_id, "confidence_score": decision.confidence,
-            "sequence_number": decision.sequence_number, "pending": decision.pending,
-        }),
-    )
-}
-
-/// Appends the event of a recorded decision.
+/// Appends the events of a recorded decision: that it was made, and who approved it when it did not pass by itself.
 pub(crate) fn emit_decision(engine: &Engine, w: &dyn Writer, plan: &Plan, decision: &Decision) -> Result<()> {
-    let mut event = decision_created(plan, decision);
-    event.user_identity = Some(engine.user.clone());
-    w.append_event(&event, clock::now())?;
+    let facts = json!({
+        "decision_id": decision.decision_id, "decision_type": decision.decision_type,
+        "parent_decision_id": decision.parent_decision_id, "confidence_score": decision.confidence,
+        "sequence_number": decision.sequence_number, "pending": decision.pending,
+    });
+    emit(engine, w, plan, "decision.created", facts)?;
+    if matches!(decision.approval, Some(Approval::ByCommand | Approval::ByPerson)) {
+        let facts = json!({ "decision_id": decision.decision_id, "approved_by": decision.approval });
+        emit(engine, w, plan, "decision.approved", facts)?;
+    }
     Ok(())
 }
 

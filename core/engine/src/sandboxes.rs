@@ -151,9 +151,9 @@ pub(crate) fn slashes(path: &Path) -> String {
     path.components().map(|c| c.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
 }
 
-/// The name of a plan's branch, for people; it lives under `refs/cleveragents/`, away from the user's branches.
+/// The reference of a plan's latest checkpoint; it lives away from the user's branches.
 pub(crate) fn branch_name(plan: PlanId) -> String {
-    format!("cleveragents/plan-{plan}")
+    format!("refs/cleveragents/plan-{plan}/head")
 }
 
 /// The name of a resource, for people.
@@ -216,6 +216,10 @@ pub(crate) fn clean_up(plan: &Plan) {
             .and_then(|repository| agents_sandbox::cleanup(&repository, plan.plan_id, Removal::IfClean));
         if let Err(error) = removed {
             tracing::warn!(plan = %plan.plan_id, %error, "the sandbox of an ended plan was kept");
+        }
+        // Only an empty folder goes.
+        if let Some(folder) = Path::new(&sandbox.path).parent() {
+            let _ = std::fs::remove_dir(folder);
         }
     }
 }

@@ -10,7 +10,8 @@ pub(crate) fn wait<T: Send>(future: impl Future<Output = T> + Send) -> Result<T>
     let failed = |error: std::io::Error| Error::new(ErrorKind::Io, format!("cannot start a thread: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     thread::scope(|scope| {
-        let run = thread::Builder::new().name("wait".to_owned()).spawn_scoped(scope, || runtime.block_on(future));
+        let run =
+            thread::Builder::new().name("wait".to_owned()).spawn_scoped(scope, || runtime.block_on(future));
         match run.map_err(failed)?.join() {
             Ok(done) => Ok(done),
             Err(panicked) => panic::resume_unwind(panicked),

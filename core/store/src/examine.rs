@@ -97,7 +97,7 @@ fn check(conn: &Connection, budget: Duration) -> rusqlite::Result<(Vec<String>, 
     })
 }
 
-/// Whether another process has the database open. One that is damaged, or not there, counts as unused.
+/// Whether another process works with the database; one that has opened it and never read it does not count. One that is damaged, or not there, counts as unused.
 ///
 /// # Errors
 /// [`StoreError::Io`] when it cannot be opened.

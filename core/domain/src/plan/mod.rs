@@ -321,6 +321,9 @@ pub struct Plan {
     pub updated_at: Timestamp,
     /// When each phase was started and ended.
     pub phase_times: BTreeMap<Phase, PhaseTimes>,
+    /// Why it was cancelled, when somebody said.
+    #[serde(default)]
+    pub cancel_reason: Option<String>,
     /// When it ended for good.
     pub completed_at: Option<Timestamp>,
     /// Lease epoch of the worker that has it; 0 while none has, so that a worker that died over it shows.

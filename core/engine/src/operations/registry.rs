@@ -11,14 +11,29 @@ use crate::{Engine, clock};
 /// The namespace of what comes with the program.
 const BUILT_IN: &str = "builtin";
 
+/// Namespaces of model providers, whose names stand for their models.
+const PROVIDERS: &[&str] = &[
+    "anthropic",
+    "azure",
+    "cohere",
+    "google",
+    "groq",
+    "ollama",
+    "openai",
+    "openrouter",
+    "replay",
+    "together",
+];
+
 /// A name that a person may register something under; `kind` is the thing with its article.
 pub(super) fn check_own(kind: &str, name: &QualifiedName) -> Result<()> {
-    if name.namespace() != BUILT_IN {
-        return Ok(());
-    }
-    Err(Error::validation(format!(
-        "{kind} cannot be called `{name}`: `{BUILT_IN}/` is for what comes with the program"
-    )))
+    let namespace = name.namespace();
+    let whose = match namespace {
+        BUILT_IN => "what comes with the program",
+        provider if PROVIDERS.contains(&provider) => "the models of that provider",
+        _ => return Ok(()),
+    };
+    Err(Error::validation(format!("{kind} cannot be called `{name}`: `{namespace}/` is for {whose}")))
 }
 
 /// The error for a name that is not registered, with the name that may have been meant.

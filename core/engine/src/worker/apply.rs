@@ -85,7 +85,8 @@ pub(crate) fn preflight(engine: &Engine, plan: &Plan, mode: ApplyMode) -> Result
                     ApplyRefusal::Refused { files } => files.iter().map(|f| f.path.clone()).collect(),
                     _ => Vec::new(),
                 };
-                return Err(apply_refused(plan, refusal.to_string(), &files));
+                let message = format!("{} ({})", refusal, target.sandbox.original);
+                return Err(apply_refused(plan, message, &files));
             }
             Err(ApplyError::Sandbox(error)) => return Err(sandbox_error(error)),
             Err(other) => return Err(agents_domain::Error::invalid_state(other.to_string())),
@@ -146,6 +147,8 @@ impl Worker<'_> {
                 tracing::warn!(plan = %self.id, %error, "the journal of a finished apply was not removed");
             }
         }
+        let journals = self.engine.data_dir.join("journals").join(self.id.to_string());
+        let _ = std::fs::remove_dir(journals);
         if self.engine.config.text("sandbox.cleanup", None) != "manual" {
             sandboxes::clean_up(plan);
         }
@@ -190,7 +193,15 @@ impl Worker<'_> {
                 emit(self.engine, w, plan, "sandbox.committed", facts)?;
             }
             self.advance(w, plan, &Event::ApplyCommitted)?;
-            let facts = json!({ "why": plan.description, "actors": plan.actors, "applied": plan.applied });
+            let took = plan.phase_times.get(&Phase::Apply).map(|t| plan.updated_at.millis_since(t.started));
+            let facts = json!({
+                "why": plan.description, "project_names": plan.projects,
+                "files_changed": plan.applied.iter().map(|a| a.files).sum::<u32>(),
+                "lines_added": plan.applied.iter().map(|a| a.insertions).sum::<u32>(),
+                "lines_removed": plan.applied.iter().map(|a| a.deletions).sum::<u32>(),
+                "resources_modified": plan.applied.iter().map(|a| a.resource_id).collect::<Vec<_>>(),
+                "applied": plan.applied, "apply_duration_ms": took,
+            });
             records::audit(self.engine, w, plan, "plan_applied", facts)?;
             Ok(())
         })

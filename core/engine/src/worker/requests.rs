@@ -245,6 +245,11 @@ impl Worker<'_> {
 
     /// Commits that a request failed; the step's other requests are not run.
     fn refuse(&self, run: &mut ActorRun, message: String) -> Result<(), Stop> {
+        if let Some(Request::Tool { tool, .. }) = run.requests.get(run.done) {
+            let facts =
+                json!({ "tool_name": tool, "error_code": "refused", "message": message, "transient": false });
+            self.write(|w, plan| Ok(emit(self.engine, w, plan, "tool.errored", facts.clone())?))?;
+        }
         let observation = Observation::Failed { request: run.done, message };
         run.requests.truncate(run.done + 1);
         self.commit_request(run, Some(observation))

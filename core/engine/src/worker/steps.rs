@@ -91,9 +91,25 @@ impl Worker<'_> {
             told: Mutex::new(None),
             tell: Arc::new(|p| self.progress(plan, &p.label, Some(p.done), p.total)),
         };
+        let began = std::time::Instant::now();
+        let told = |event: &str, facts: Value| {
+            self.write(|w, plan| Ok(emit(self.engine, w, plan, event, facts.clone())?))
+        };
+        told("actor.invoked", json!({ "phase": plan.phase, "actor": name }))?;
         let ended = self.run_steps(&*actor, &host, &sandboxes).await;
         for workspace in &host.workspaces {
             workspace.languages.close().await;
+        }
+        let (event, message) = match &ended {
+            Err(Stop::Failed(failure)) => ("actor.errored", Some(failure.message.clone())),
+            Err(Stop::Broken(error)) => ("actor.errored", Some(error.message.clone())),
+            Ok(()) | Err(Stop::Moved) => ("actor.completed", None),
+        };
+        let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let facts = json!({ "phase": plan.phase, "actor": name, "duration_ms": took, "message": message });
+        // The phase's own end matters more than a plan that was cancelled under it.
+        if let Err(Stop::Broken(error)) = told(event, facts) {
+            tracing::warn!(plan = %self.id, %error, "the end of the actor was not recorded");
         }
         ended
     }

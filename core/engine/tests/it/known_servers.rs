@@ -141,7 +141,7 @@ fn the_languages_of_a_folder_are_counted_without_what_is_ignored_hidden_or_a_dep
         json!({
             "name": "ty", "description": "Fast type checker, still before its first stable version",
             "languages": ["python"], "state": "on_path", "installed": true, "registered_as": null,
-            "program": "/usr/bin/ty", "install": "agents lsp install ty",
+            "program": "/usr/bin/ty", "install": "agents lsp install --from-path ty",
         })
     );
     assert_eq!(detected["servers"][4]["languages"], json!(["typescript", "typescriptreact"]));
@@ -168,7 +168,7 @@ fn a_folder_that_cannot_be_looked_into_is_refused() {
 fn an_installed_server_is_registered_under_its_name_and_found_again() {
     let (bench, _) = bench_on(Machine::default());
     let heard = Mutex::new(Vec::new());
-    let install = Install { name: "ruff".to_owned(), update: false, no_register: false };
+    let install = Install { name: "ruff".to_owned(), update: false, from_path: false, no_register: false };
     let hear = |progress: InstallProgress<'_>| heard.lock().unwrap().push(format!("{progress:?}"));
     let done = serde_json::to_value(install.run_with(&bench.engine, &hear).unwrap()).unwrap();
     assert_eq!(heard.into_inner().unwrap(), ["Step(\"Works\")"]);
@@ -224,16 +224,34 @@ fn what_cannot_be_installed_registers_nothing() {
     let (bench, _) = bench_on(Machine { refuses: Some("no network"), ..Machine::default() });
     assert_eq!(bench.err("lsp/install", json!({ "name": "ruff" })).kind, ErrorKind::Network);
     let error = bench.err("lsp/install", json!({ "name": "rufff" }));
-    assert_eq!((error.kind, error.message.as_str()), (ErrorKind::NotFound, "there is no known language server `rufff`"));
+    assert_eq!(
+        (error.kind, error.message.as_str()),
+        (ErrorKind::NotFound, "there is no known language server `rufff`")
+    );
     assert_eq!(error.suggestions[0], "agents lsp install ruff");
     assert!(error.detail.unwrap().contains("basedpyright, pyright, ty"));
     assert_eq!(bench.err("lsp/install", json!({ "name": "gopls" })).message, "by hand");
     assert_eq!(bench.ok("registry/lsp/list", json!({}))["total"], 0);
-    // One that is installed by hand and there is registered by its name.
-    let (bench, _) = bench_on(Machine { on_path: vec!["gopls"], ..Machine::default() });
-    let done = bench.ok("lsp/install", json!({ "name": "gopls" }));
-    assert_eq!((&done["client"], &done["installed_now"]), (&Value::Null, &json!(false)));
-    assert_eq!(bench.ok("registry/lsp/show", json!({ "name": "gopls" }))["lsp_server"]["command"], "gopls");
+    let error = bench.err("lsp/install", json!({ "name": "ruff", "from_path": true }));
+    assert_eq!(
+        (error.message.as_str(), error.suggestions),
+        ("`ruff` is not on PATH", vec!["agents lsp install ruff".to_owned()])
+    );
+}
+
+#[test]
+fn what_is_on_path_is_registered_by_its_name_when_it_is_asked_for_or_installed_by_hand() {
+    let (bench, machine) = bench_on(Machine { on_path: vec!["gopls", "ruff"], ..Machine::default() });
+    for (params, command) in
+        [(json!({ "name": "gopls" }), "gopls"), (json!({ "name": "ruff", "from_path": true }), "ruff server")]
+    {
+        let done = bench.ok("lsp/install", params.clone());
+        assert_eq!((&done["client"], &done["installed_now"]), (&Value::Null, &json!(false)));
+        assert_eq!(done["registration"]["state"], "added");
+        let shown = bench.ok("registry/lsp/show", json!({ "name": params["name"] }));
+        assert_eq!(shown["lsp_server"]["command"], command);
+    }
+    assert!(machine.installed.lock().unwrap().is_empty());
 }
 
 #[test]
@@ -243,7 +261,10 @@ fn a_check_starts_what_is_registered_else_known_else_what_a_file_says() {
     bench.ok("registry/lsp/add", json!({ "config": "mine.yaml", "text": text }));
     let mine = bench.ok("lsp/check", json!({ "name": "mine" }));
     assert_eq!((&mine["server"], &mine["registered"]), (&json!("local/mine"), &json!(true)));
-    assert_eq!((&mine["command_line"], &mine["problem"]), (&json!("my-server"), &json!("no server runs here, in no root")));
+    assert_eq!(
+        (&mine["command_line"], &mine["problem"]),
+        (&json!("my-server"), &json!("no server runs here, in no root"))
+    );
     let ty = bench.ok("lsp/check", json!({ "name": "ty", "root": bench.repo() }));
     assert_eq!((&ty["command_line"], &ty["registered"]), (&json!("/usr/bin/ty server"), &json!(false)));
     assert_eq!(ty["problem"], format!("no server runs here, in {}", bench.repo().display()));
@@ -251,7 +272,8 @@ fn a_check_starts_what_is_registered_else_known_else_what_a_file_says() {
     let yaml = bench.ok("lsp/check", json!({ "name": "yaml-language-server" }));
     assert!(yaml["command_line"].as_str().unwrap().contains("/servers/yaml-language-server/"), "{yaml}");
     assert_eq!(yaml["hints"].as_array().unwrap().len(), 1);
-    let file = bench.ok("lsp/check", json!({ "config": "m.yaml", "text": text.replace("my-server", "other") }));
+    let file =
+        bench.ok("lsp/check", json!({ "config": "m.yaml", "text": text.replace("my-server", "other") }));
     assert_eq!((&file["command_line"], &file["registered"]), (&json!("other"), &json!(false)));
     assert_eq!(bench.ok("registry/lsp/list", json!({}))["total"], 1, "nothing is registered by it");
 }
@@ -263,7 +285,10 @@ fn a_check_of_nothing_or_of_what_is_wrong_is_refused() {
         assert_eq!(bench.err("lsp/check", params).kind, ErrorKind::Usage);
     }
     let error = bench.err("lsp/check", json!({ "name": "rufff" }));
-    assert_eq!((error.kind, error.message.as_str()), (ErrorKind::NotFound, "there is no language server `local/rufff`"));
+    assert_eq!(
+        (error.kind, error.message.as_str()),
+        (ErrorKind::NotFound, "there is no language server `local/rufff`")
+    );
     let error = bench.err("lsp/check", json!({ "config": "m.yaml", "text": "name: local/x\ncommand: 3\n" }));
     assert_eq!(error.kind, ErrorKind::ValidationFailed);
     let error = bench.err("lsp/check", json!({ "name": "ruff", "root": bench.dir.path().join("none") }));

@@ -7,5 +7,6 @@ mod harness;
 mod known_servers;
 mod lifecycle;
 mod machine;
+mod reference;
 mod registry;
 mod system;

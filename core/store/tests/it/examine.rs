@@ -53,6 +53,7 @@ fn a_database_that_somebody_has_open_is_in_use() {
     let folder = folder();
     assert_eq!(in_use(folder.path()), Ok(false), "there is none");
     let store = open(folder.path());
+    store.view(|r| r.last_event()).unwrap();
     assert_eq!(in_use(folder.path()), Ok(true));
     drop(store);
     assert_eq!(in_use(folder.path()), Ok(false));

@@ -126,7 +126,13 @@ impl Effect {
                 match (to.state, to.awaiting) {
                     (State::Applied, _) => events.push(event("plan.applied", applied(plan))),
                     (State::Cancelled, _) => {
-                        events.push(event("plan.cancelled", json!({ "phase": to.phase })));
+                        events.push(event(
+                            "plan.cancelled",
+                            json!({
+                                "reason": plan.cancel_reason, "project_names": plan.projects,
+                                "cancelled_phase": from.phase, "cancelled_processing_state": from.state,
+                            }),
+                        ));
                     }
                     (State::Errored, _) => {
                         events.push(event("plan.errored", json!({ "failure": plan.failure })));

@@ -80,7 +80,9 @@ impl Check {
                 let loaded = load_language_server(text, file).map_err(|problems| to_error(&problems))?;
                 Ok((loaded.value, false))
             }
-            _ => Err(Error::new(ErrorKind::Usage, "name a language server, or give its file: one of the two")),
+            _ => {
+                Err(Error::new(ErrorKind::Usage, "name a language server, or give its file: one of the two"))
+            }
         }
     }
 }

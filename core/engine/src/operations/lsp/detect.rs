@@ -76,7 +76,7 @@ pub struct DetectedServer {
     pub registered_as: Option<String>,
     /// Where its program is.
     pub program: Option<String>,
-    /// The command that installs it.
+    /// The command that installs it, or registers it when it is there.
     pub install: String,
 }
 
@@ -126,7 +126,10 @@ impl Operation for Detect {
                 installed: !matches!(located.state, ServerState::Missing | ServerState::Broken),
                 registered_as: located.registered_as,
                 program: located.program.map(|program| program.display().to_string()),
-                install: server.install_command(),
+                install: match located.state {
+                    ServerState::OnPath => format!("agents lsp install --from-path {}", server.name),
+                    _ => server.install_command(),
+                },
             });
         }
         let Counted { files, truncated, .. } = counted;

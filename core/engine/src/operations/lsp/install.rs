@@ -25,6 +25,9 @@ pub struct Install {
     /// Install it again, in the version of the catalogue, when it is there already.
     #[serde(default)]
     pub update: bool,
+    /// Install nothing, and take the program that is on PATH.
+    #[serde(default)]
+    pub from_path: bool,
     /// Leave the registry as it is.
     #[serde(default)]
     pub no_register: bool,
@@ -37,7 +40,7 @@ pub struct InstallOutput {
     pub server: String,
     /// Its program.
     pub program: String,
-    /// Who installed it; null when it was found on PATH.
+    /// Who installed it; null for one that was found on PATH.
     pub client: Option<Client>,
     /// The packages that were installed, with their versions.
     pub packages: BTreeMap<String, String>,
@@ -102,15 +105,17 @@ impl Install {
         let installer = engine.installer.as_ref().ok_or_else(|| {
             Error::new(ErrorKind::OperationNotFound, "this program does not install language servers")
         })?;
-        let on_path = match server.install {
-            Recipe::ByHand { .. } => engine.find_program(&server.command),
-            Recipe::Packages(_) => None,
-        };
+        let by_hand = matches!(server.install, Recipe::ByHand { .. });
+        let on_path = (by_hand || self.from_path).then(|| engine.find_program(&server.command)).flatten();
         let (installation, command) = match on_path {
             // By its name: where it is belongs to the system, which may move it.
             Some(program) => {
                 let installed = Installed { program, packages: BTreeMap::new() };
                 (Installation { installed, report: None }, server.command.clone())
+            }
+            None if self.from_path => {
+                return Err(Error::not_found(format!("`{}` is not on PATH", server.command))
+                    .suggest(server.install_command()));
             }
             None => {
                 let dir = servers_dir(engine);
@@ -123,8 +128,10 @@ impl Install {
             if self.no_register { Registration::Skipped } else { registration(engine, server, &command)? };
         let Installation { installed, report } = installation;
         let (client, outdated) = match &server.install {
-            Recipe::Packages(recipe) => (Some(recipe.client), recipe.packages != installed.packages),
-            Recipe::ByHand { .. } => (None, false),
+            Recipe::Packages(recipe) if !self.from_path => {
+                (Some(recipe.client), recipe.packages != installed.packages)
+            }
+            _ => (None, false),
         };
         let says = report.as_ref().and_then(|report| {
             let words = [report.name.as_deref(), report.version.as_deref()];
@@ -186,7 +193,12 @@ mod tests {
     #[test]
     fn what_is_registered_from_the_catalogue_is_what_its_text_would_register() {
         for server in servers() {
-            let definition = server.definition("/some where/bin/it").unwrap();
+            // What is installed by hand is registered by its bare name.
+            let command = match &server.install {
+                Recipe::Packages(_) => "/some where/bin/it",
+                Recipe::ByHand { .. } => &server.command,
+            };
+            let definition = server.definition(command).unwrap();
             let loaded = agents_config::load_language_server(&source(&definition).unwrap(), "x").unwrap();
             assert_eq!(loaded.value, definition, "{}", server.name);
             assert!(loaded.hints.is_empty(), "{}: {:?}", server.name, loaded.hints);

@@ -54,8 +54,7 @@ fn locate(engine: &Engine, server: &KnownServer, registered: &[LanguageServerDef
     let runs_it = |d: &&LanguageServerDefinition| {
         catalogue::by_command(&d.command).is_some_and(|known| known.name == server.name)
     };
-    let entry =
-        registered.iter().find(|d| d.name == name).or_else(|| registered.iter().find(runs_it));
+    let entry = registered.iter().find(|d| d.name == name).or_else(|| registered.iter().find(runs_it));
     if let Some(entry) = entry {
         // What a variable stands for is known only when the server is started.
         let depends = entry.command.contains("${");

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use agents_domain::action::{Action, ActionState};
 use agents_domain::decision::{Alternative, Approval, ContextSnapshot, Decision, DecisionType};
-use agents_domain::event::NewEvent;
 use agents_domain::ids::{DecisionId, PlanId};
 use agents_domain::plan::machine::AllowedAction;
 use agents_domain::plan::{Awaiting, Phase, Plan, PlanActors, PlanResource, State};
@@ -115,7 +114,10 @@ pub struct PlanInvariant {
 #[allow(missing_docs, reason = "keys of the command's output")]
 pub struct ContextFacts {
     pub resources: Vec<String>,
+    /// Files in an index; plans work on the files themselves.
+    pub indexed_files: u32,
     pub view: String,
+    pub hot_token_budget: i64,
 }
 
 impl Operation for Use {
@@ -178,6 +180,7 @@ impl Operation for Use {
             created_at: now,
             updated_at: now,
             phase_times: BTreeMap::new(),
+            cancel_reason: None,
             completed_at: None,
             epoch: 0,
         };
@@ -196,14 +199,16 @@ impl Operation for Use {
                 "action_name": plan.action, "project_names": plan.projects,
                 "automation_profile": plan.profile.profile.name, "parent_plan_id": null,
             });
-            w.append_event(&NewEvent::of_plan("plan.created", &plan, facts), now)?;
-            w.append_event(&records::decision_created(&plan, &root), now)?;
+            records::emit(engine, w, &plan, "plan.created", facts)?;
+            records::emit_decision(engine, w, &plan, &root)?;
             Ok(())
         })?;
         if plan.awaiting.is_none() {
             engine.start_worker(plan_id)?;
         }
-        Ok(self.output(&plan, &targets, resource_names))
+        let first = plan.projects.first().map(ToString::to_string);
+        let budget = engine.config.integer("context.hot.max-tokens", first.as_deref());
+        Ok(self.output(&plan, &targets, resource_names, budget))
     }
 }
 
@@ -332,6 +337,7 @@ impl Use {
         plan: &Plan,
         targets: &[(QualifiedName, Vec<String>)],
         resource_names: Vec<String>,
+        hot_token_budget: i64,
     ) -> UseOutput {
         let id = plan.plan_id;
         let own = self.invariants.len();
@@ -380,7 +386,12 @@ impl Use {
                     text: text.clone(),
                 })
                 .collect(),
-            context: ContextFacts { resources: resource_names, view: "strategize".to_owned() },
+            context: ContextFacts {
+                resources: resource_names,
+                indexed_files: 0,
+                view: "strategize".to_owned(),
+                hot_token_budget,
+            },
             awaiting: plan.awaiting.clone(),
             allowed_actions: records::allowed(plan),
             next_steps: ["execute", "status", "tree"].map(|verb| format!("agents plan {verb} {id}")).to_vec(),

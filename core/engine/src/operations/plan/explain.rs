@@ -52,7 +52,8 @@ pub struct ExplainOutput {
     pub impact: Impact,
     pub resources: Vec<ResourceRef>,
     pub rationale: String,
-    pub correction_hint: String,
+    /// The command that changes it, where there is one.
+    pub correction_hint: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_snapshot: Option<ContextView>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -179,12 +180,8 @@ impl Operation for Explain {
     }
 }
 
-fn correction_hint(decision: &Decision) -> String {
-    let id = decision.decision_id;
-    if decision.pending {
-        return format!("agents plan prompt {} <NUMBER, OPTION OR GUIDANCE>", decision.plan_id);
-    }
-    format!("agents plan correct --mode revert --guidance \"<WHAT INSTEAD>\" {id}")
+fn correction_hint(decision: &Decision) -> Option<String> {
+    decision.pending.then(|| format!("agents plan prompt {} <NUMBER, OPTION OR GUIDANCE>", decision.plan_id))
 }
 
 fn context_view(engine: &Engine, decision: &Decision) -> Result<ContextView> {

@@ -1,6 +1,7 @@
 //! The verbs that move a plan: execute, apply, cancel, prompt.
 
-use agents_domain::ids::PlanId;
+use agents_domain::decision::DecisionType;
+use agents_domain::ids::{CheckpointId, PlanId};
 use agents_domain::plan::machine::{self, AllowedAction, Event};
 use agents_domain::plan::{ApplyMode, Awaiting, Phase, Plan, State};
 use agents_domain::{Error, ErrorKind, Result};
@@ -33,6 +34,14 @@ pub struct ExecuteOutput {
     /// Its worker had died; a new one goes on from the last committed step.
     pub recovered: bool,
     pub sandbox: Option<SandboxView>,
+    /// `running`, or `starting` when one was just started.
+    pub worker: String,
+    /// Work goes on where it was left.
+    pub resumed: bool,
+    pub checkpoint: Option<CheckpointId>,
+    pub resumed_from: Option<String>,
+    /// What people said that the next step will see.
+    pub guidance: Vec<String>,
     pub started: String,
     pub strategy_summary: StrategySummary,
     pub progress: Vec<PhaseProgress>,
@@ -57,6 +66,10 @@ pub struct StrategySummary {
     pub decisions: usize,
     pub invariants: usize,
     pub planned_child_plans: usize,
+    /// Files the choices name.
+    pub estimated_files: usize,
+    /// `low`, `medium` or `high`, from the least confidence among the choices.
+    pub risk: String,
     pub headline: Option<String>,
 }
 
@@ -95,7 +108,19 @@ impl Operation for Execute {
         if !engine.store.is_leased(id)? {
             engine.start_worker(id)?;
         }
-        let decisions = engine.view(|r| r.decisions(id))?;
+        let (decisions, run, checkpoint) = engine.view(|r| {
+            let checkpoint = r.checkpoints(id)?.last().map(|c| c.checkpoint_id);
+            Ok((r.decisions(id)?, r.actor_run(id, plan.phase)?, checkpoint))
+        })?;
+        let choices: Vec<_> = decisions
+            .iter()
+            .filter(|d| d.superseded_by.is_none() && d.decision_type == DecisionType::StrategyChoice)
+            .collect();
+        let files: std::collections::BTreeSet<_> = choices
+            .iter()
+            .flat_map(|d| d.context.relevant_resources.iter().map(|r| (r.resource_id, &r.path)))
+            .collect();
+        let least = choices.iter().filter_map(|d| d.confidence).fold(1.0, f64::min);
         Ok(ExecuteOutput {
             plan_id: id,
             phase: plan.phase,
@@ -104,11 +129,23 @@ impl Operation for Execute {
             attached,
             recovered,
             sandbox: sandbox_view(&plan),
+            worker: if attached && !recovered { "running" } else { "starting" }.to_owned(),
+            resumed: run.is_some(),
+            checkpoint: run.as_ref().and(checkpoint),
+            resumed_from: run.map(|run| format!("step {}", run.step + 1)),
+            guidance: plan.guidance.iter().filter(|g| !g.applied).map(|g| g.text.clone()).collect(),
             started: plan.updated_at.seconds_rfc3339(),
             strategy_summary: StrategySummary {
                 decisions: decisions.iter().filter(|d| d.superseded_by.is_none()).count(),
                 invariants: plan.invariants.len(),
                 planned_child_plans: 0,
+                estimated_files: files.len(),
+                risk: match least {
+                    sure if sure >= 0.8 => "low",
+                    fair if fair >= 0.5 => "medium",
+                    _ => "high",
+                }
+                .to_owned(),
                 headline: plan.summaries.get(&Phase::Strategize).map(|s| s.headline.clone()),
             },
             progress: phase_progress(&plan),
@@ -230,16 +267,10 @@ impl Operation for Cancel {
         let id = engine.plan_id(&self.plan)?;
         let (plan, files, checkpoints) = engine.write(|w| {
             let mut plan = w.plan(id)?.ok_or_else(|| crate::lookup::missing_plan(id))?;
-            let before = (plan.phase, plan.state);
+            plan.cancel_reason.clone_from(&self.reason);
             advance(engine, w, &mut plan, &Event::Cancel)?;
             let changes = w.changes(id)?;
             let files: std::collections::BTreeSet<_> = changes.iter().map(|c| &c.path).collect();
-            let facts = json!({
-                "reason": self.reason, "project_names": plan.projects, "cancelled_phase": before.0,
-                "cancelled_processing_state": before.1, "subplan_count": 0,
-                "sandbox_refs": plan.sandboxes.iter().map(|s| &s.path).collect::<Vec<_>>(),
-            });
-            records::audit(engine, w, &plan, "plan_cancelled", facts)?;
             Ok((plan.clone(), files.len(), w.checkpoints(id)?.len()))
         })?;
         let removed =

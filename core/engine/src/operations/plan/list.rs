@@ -167,7 +167,13 @@ impl List {
             None => (None, None),
             Some("awaiting" | "awaiting_input" | "paused") => (None, Some(true)),
             Some("failed") => (Some(State::Errored), None),
-            Some(word) => (Some(word.parse::<State>().map_err(|e| usage(e, "state"))?), None),
+            Some(word) => {
+                let wrong = |e: Error| {
+                    let message = format!("{}, or one of awaiting, paused, failed", e.message);
+                    usage(Error { message, ..e }, "state")
+                };
+                (Some(word.parse::<State>().map_err(wrong)?), None)
+            }
         };
         let name = |text: &Option<String>| {
             text.as_deref().map(|t| engine.name(t).map(|n| n.to_string())).transpose()

@@ -4,6 +4,7 @@ mod arguments;
 mod blame;
 mod changes;
 mod create;
+mod discard;
 mod explain;
 mod lifecycle;
 mod list;
@@ -16,6 +17,7 @@ pub(crate) use lifecycle::apply_refused;
 pub use blame::{Blame, BlameOutput, BlamedSegment, StrategyBehind};
 pub use changes::{Artifacts, ArtifactsOutput, Diff, DiffOutput, Errors, ErrorsOutput};
 pub use create::{Use, UseOutput};
+pub use discard::{Discard, DiscardOutput};
 pub use explain::{Explain, ExplainOutput, Pending, PendingDecision, PendingOutput};
 pub use lifecycle::{Apply, ApplyOutput, Cancel, CancelOutput, Execute, ExecuteOutput};
 pub use list::{List, ListOutput};
@@ -67,6 +69,8 @@ fn phase_progress(plan: &Plan) -> Vec<PhaseProgress> {
             State::Processing => "running",
             State::Errored | State::Constrained => "failed",
             State::Applied => "committed",
+            // Cancelled after it was finished, or in the middle.
+            State::Cancelled if plan.summaries.contains_key(&phase) => "done",
             State::Cancelled => "skipped",
         }
     };

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use agents_domain::Result;
+use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::event::Event;
 use agents_domain::ids::PlanId;
 use agents_domain::plan::machine::AllowedAction;
 use agents_domain::plan::{AppliedResource, Awaiting, Phase, PhaseSummary, Plan, State};
+use agents_domain::profile::Gate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +50,8 @@ pub struct StatusOutput {
     pub awaiting: Option<Awaiting>,
     /// How many decisions wait for an answer.
     pub pending_decisions: usize,
+    pub strategy_progress: StrategyProgress,
+    pub cost: Cost,
     pub result: Option<ResultView>,
     pub error: Option<ErrorView>,
     pub allowed_actions: Vec<AllowedAction>,
@@ -72,6 +76,8 @@ pub struct Timing {
     pub elapsed_s: u64,
     pub finished: Option<String>,
     pub total_duration: Option<String>,
+    /// Unknown: how long a phase takes depends on what it finds.
+    pub eta: Option<String>,
 }
 
 /// What was done.
@@ -86,6 +92,26 @@ pub struct Execution {
     pub decisions_made: usize,
 }
 
+/// What Strategize has come to.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct StrategyProgress {
+    pub decisions_made: usize,
+    pub invariants_enforced: usize,
+    pub child_plans_planned: usize,
+    pub elapsed: String,
+}
+
+/// What models have cost; actors that need no model cost nothing.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct Cost {
+    pub tokens_used: u64,
+    pub cost_so_far: String,
+    pub cost_so_far_usd: f64,
+    pub estimated: Option<String>,
+}
+
 /// What was applied.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[allow(missing_docs, reason = "keys of the command's output")]
@@ -95,6 +121,9 @@ pub struct ResultView {
     pub insertions: u32,
     pub deletions: u32,
     pub applied: Vec<AppliedResource>,
+    pub child_plans: String,
+    pub validations: String,
+    pub total_cost: String,
 }
 
 /// What failed.
@@ -150,6 +179,7 @@ impl Operation for Status {
                 elapsed: clock_text(total),
                 elapsed_s: total / 1000,
                 total_duration: finished.as_ref().map(|_| clock_text(total)),
+                eta: None,
                 finished,
             },
             execution: Execution {
@@ -167,13 +197,54 @@ impl Operation for Status {
                 insertions: plan.applied.iter().map(|a| a.insertions).sum(),
                 deletions: plan.applied.iter().map(|a| a.deletions).sum(),
                 applied: plan.applied.clone(),
+                child_plans: "0/0 complete".to_owned(),
+                validations: "0/0 passed".to_owned(),
+                total_cost: NO_COST.to_owned(),
             }),
+            strategy_progress: StrategyProgress {
+                decisions_made: active_of(&decisions, Gate::StrategyDecision),
+                invariants_enforced: decisions
+                    .iter()
+                    .filter(|d| {
+                        d.superseded_by.is_none() && d.decision_type == DecisionType::InvariantEnforced
+                    })
+                    .count(),
+                child_plans_planned: 0,
+                elapsed: clock_text(
+                    plan.phase_times
+                        .get(&Phase::Strategize)
+                        .map_or(0, |times| times.finished.unwrap_or(now).millis_since(times.started)),
+                ),
+            },
+            cost: Cost {
+                tokens_used: 0,
+                cost_so_far: NO_COST.to_owned(),
+                cost_so_far_usd: 0.0,
+                estimated: None,
+            },
             error: error_view(&plan, checkpoints.last().map(|c| c.checkpoint_id.to_string())),
             allowed_actions: records::allowed(&plan),
             summaries: plan.summaries,
             awaiting: plan.awaiting,
         })
     }
+}
+
+/// What plans without models cost.
+const NO_COST: &str = "$0.0000";
+
+/// Active decisions of one phase, answers in place of what they answered.
+fn active_of(decisions: &[Decision], gate: Gate) -> usize {
+    let subject = |d: &Decision| match d.decision_type {
+        DecisionType::UserIntervention => {
+            decisions.iter().find(|k| k.superseded_by == Some(d.decision_id)).map(|k| k.decision_type)
+        }
+        kind => Some(kind),
+    };
+    let of = |d: &&Decision| {
+        d.superseded_by.is_none() && !d.pending && subject(d).and_then(DecisionType::gate) == Some(gate)
+    };
+    decisions.iter().filter(of).count()
 }
 
 fn activity(event: Event) -> Activity {

@@ -219,7 +219,10 @@ impl Operation for Create {
             resources: ResourceCounts {
                 total: resources.len(),
                 indexed: 0,
-                sandboxable: resources.iter().filter(|(r, _)| strategy(r) != SandboxStrategy::None).count(),
+                sandboxable: resources
+                    .iter()
+                    .filter(|(r, _)| strategy(r) == SandboxStrategy::GitWorktree)
+                    .count(),
             },
             linked_resources: resources.iter().map(linked_view).collect(),
             invariants: actor
