@@ -79,13 +79,15 @@ pub(crate) fn file(engine: &Engine, path: &Path, text: Option<String>) -> Result
             Err(error) => return Err(Error::not_found(format!("{}: {error}", path.display()))),
         },
     };
-    let segments = attribution(engine, &place, &text)?;
+    let mut warnings = Vec::new();
+    let segments = attribution(engine, &place, &text, &mut warnings)?;
     Ok(BlameOutput {
         file: path.display().to_string(),
         path: place.path,
         resource_id: Some(place.resource.resource_id),
         resource: place.resource.name.as_ref().map(ToString::to_string),
         segments,
+        warnings,
     })
 }
 
@@ -120,7 +122,12 @@ struct Claim {
     proposed_text: Option<String>,
 }
 
-fn attribution(engine: &Engine, place: &Place, text: &str) -> Result<Vec<BlamedSegment>> {
+fn attribution(
+    engine: &Engine,
+    place: &Place,
+    text: &str,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<BlamedSegment>> {
     let touching = engine.view(|r| r.changes_of_path(place.resource.resource_id, &place.path))?;
     let mut plans: Vec<PlanId> = Vec::new();
     for change in &touching {
@@ -138,11 +145,18 @@ fn attribution(engine: &Engine, place: &Place, text: &str) -> Result<Vec<BlamedS
         }
         let key = (place.resource.resource_id, place.path.clone());
         let Some(trail) = trail_of(engine, plan_id, &key, &touching)? else { continue };
-        let Some(left) = read_text(engine, trail.text_hash.as_deref())? else { continue };
+        let lost = || format!("what plan {plan_id} left here cannot be read back: its stored text is gone");
+        let Some(left) = read_text(engine, trail.text_hash.as_deref())? else {
+            warnings.extend(trail.text_hash.is_some().then(lost));
+            continue;
+        };
         let claims = if plan.state == State::Applied || place.sandbox_of.is_some() {
             applied_claims(&trail.segments, &left, text)
         } else {
-            let Some(base) = read_text(engine, trail.base_hash.as_deref())? else { continue };
+            let Some(base) = read_text(engine, trail.base_hash.as_deref())? else {
+                warnings.extend(trail.base_hash.is_some().then(lost));
+                continue;
+            };
             proposed_claims(&trail, &base, &left, text)
         };
         let newer = taken.clone();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use agents_domain::ids::PlanId;
 use agents_domain::ports::store::{StoreError, StoreResult};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::error;
@@ -51,6 +52,8 @@ pub fn examine(data_dir: &Path, options: Options, budget: Duration) -> StoreResu
     let mut bytes = fs::metadata(&path).map_err(|e| error::io(&path, &e))?.len();
     bytes += fs::metadata(path.with_extension("db-wal")).map_or(0, |m| m.len());
     let conn = connect(&path, options, Use::Write).map_err(told)?;
+    // Whoever only looks does not fold a log into the database when it is done.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(told)?;
     migrate::standing(&conn, &path, migrate::MIGRATIONS)?;
     if conn.is_readonly("main").map_err(told)? {
         let problem = "it is read-only; check that it and its folder are writable".to_owned();
@@ -97,7 +100,8 @@ fn check(conn: &Connection, budget: Duration) -> rusqlite::Result<(Vec<String>, 
     })
 }
 
-/// Whether another process works with the database; one that has opened it and never read it does not count. One that is damaged, or not there, counts as unused.
+/// Whether another process works with the database; one that has never read from it does not count. A database that is
+/// damaged, or not there, counts as unused.
 ///
 /// # Errors
 /// [`StoreError::Io`] when it cannot be opened.

@@ -95,6 +95,19 @@ pub(crate) fn preflight(engine: &Engine, plan: &Plan, mode: ApplyMode) -> Result
     Ok(())
 }
 
+/// Refuses to leave a plan whose apply was cut off: what it changed is finished or undone first.
+pub(crate) fn refuse_half_made(engine: &Engine, plan: &Plan) -> Result<()> {
+    let cut_off = Target::all(engine, plan).is_ok_and(|targets| targets.iter().any(|t| t.journal.exists()));
+    if !cut_off {
+        return Ok(());
+    }
+    Err(agents_domain::Error::invalid_state(format!(
+        "an apply of plan {} was cut off and has to be finished or undone first",
+        plan.plan_id
+    ))
+    .suggest(format!("agents plan apply {}", plan.plan_id)))
+}
+
 impl Worker<'_> {
     /// Applies every sandbox, or none where that can be had, and records what was done.
     pub(super) fn run_apply(&self, plan: &Plan) -> std::result::Result<(), Stop> {

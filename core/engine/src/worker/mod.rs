@@ -6,7 +6,7 @@ mod host;
 mod requests;
 mod steps;
 
-pub(crate) use apply::preflight as apply_preflight;
+pub(crate) use apply::{preflight as apply_preflight, refuse_half_made};
 
 use agents_domain::ids::PlanId;
 use agents_domain::plan::machine::{Effect, Event};

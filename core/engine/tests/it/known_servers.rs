@@ -4,17 +4,23 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use agents_config::Config;
 use agents_domain::catalogue::{Install as Recipe, KnownServer};
 use agents_domain::language_server::LanguageServerDefinition;
 use agents_domain::ports::BoxFuture;
 use agents_domain::ports::installer::{InstallProgress, Installation, Installed, ServerInstaller};
-use agents_domain::ports::language_servers::ServerReport;
+use agents_domain::ports::language_servers::{
+    LanguageServers, LanguageWorkspace, ServerReport, WorkspaceSpec,
+};
 use agents_domain::{Error, ErrorKind, Result};
 use agents_engine::operations::lsp::Install;
+use agents_engine::{Engine, Parts};
+use agents_store::SqliteStore;
 use serde_json::{Value, json};
 
-use crate::harness::Bench;
+use crate::harness::{Bench, Cast};
 
 /// A machine with these programs on PATH, where installing works unless it is said why not.
 #[derive(Default)]
@@ -66,6 +72,41 @@ impl ServerInstaller for Machine {
             Ok(Installation { installed, report: Some(report) })
         })
     }
+}
+
+/// Every server starts, and says so.
+struct AllStart;
+
+impl LanguageServers for AllStart {
+    fn open(&self, _: WorkspaceSpec) -> BoxFuture<'_, Arc<dyn LanguageWorkspace>> {
+        panic!("nobody opens a workspace here")
+    }
+
+    fn check<'a>(
+        &'a self,
+        definition: &'a LanguageServerDefinition,
+        _: Option<&'a Path>,
+        _: Duration,
+    ) -> BoxFuture<'a, ServerReport> {
+        let version = Some("it 3".to_owned());
+        Box::pin(async move {
+            ServerReport { name: Some("it".to_owned()), version, ..ServerReport::new(definition) }
+        })
+    }
+}
+
+/// The bench's engine anew, with language servers that start.
+fn where_all_start(bench: &Bench) -> Engine {
+    let data_dir = bench.dir.path().join("data");
+    Engine::new(Parts {
+        store: Arc::new(SqliteStore::open(&data_dir, agents_store::Options::default()).unwrap()),
+        actors: Arc::new(Cast::default()),
+        language_servers: Arc::new(AllStart),
+        spawner: bench.asked.clone(),
+        config: Arc::new(Config::defaults(&data_dir)),
+        data_dir,
+        user: "tester".to_owned(),
+    })
 }
 
 fn bench_on(machine: Machine) -> (Bench, Arc<Machine>) {
@@ -240,14 +281,23 @@ fn what_cannot_be_installed_registers_nothing() {
 }
 
 #[test]
-fn what_is_on_path_is_registered_by_its_name_when_it_is_asked_for_or_installed_by_hand() {
-    let (bench, machine) = bench_on(Machine { on_path: vec!["gopls", "ruff"], ..Machine::default() });
-    for (params, command) in
-        [(json!({ "name": "gopls" }), "gopls"), (json!({ "name": "ruff", "from_path": true }), "ruff server")]
+fn what_is_on_path_is_registered_by_its_name_once_it_was_seen_to_work() {
+    let (mut bench, machine) = bench_on(Machine { on_path: vec!["gopls", "ruff"], ..Machine::default() });
+    let both = [json!({ "name": "gopls" }), json!({ "name": "ruff", "from_path": true })];
+    // Nothing starts on the bench.
+    for (params, fix) in both.iter().zip(["sudo apt-get install gopls golang-go", "agents lsp install ruff"])
     {
+        let error = bench.err("lsp/install", params.clone());
+        assert!(error.message.ends_with("is on PATH, but it does not start"), "{}", error.message);
+        assert_eq!(error.detail.as_deref(), Some("no server runs here, in no root"));
+        assert_eq!(error.suggestions, [fix]);
+    }
+    assert_eq!(bench.ok("registry/lsp/list", json!({}))["total"], 0);
+    bench.engine = where_all_start(&bench).with_installer(machine.clone());
+    for (params, command) in both.iter().zip(["gopls", "ruff server"]) {
         let done = bench.ok("lsp/install", params.clone());
         assert_eq!((&done["client"], &done["installed_now"]), (&Value::Null, &json!(false)));
-        assert_eq!(done["registration"]["state"], "added");
+        assert_eq!((&done["says"], &done["registration"]["state"]), (&json!("it 3"), &json!("added")));
         let shown = bench.ok("registry/lsp/show", json!({ "name": params["name"] }));
         assert_eq!(shown["lsp_server"]["command"], command);
     }

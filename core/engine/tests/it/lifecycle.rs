@@ -513,3 +513,34 @@ fn blame_finds_the_strategy_behind_an_answered_change() {
     let found = bench.ok("plan/blame", json!({ "file": bench.repo().join("a.txt") }));
     assert_eq!(found["segments"][0]["strategy"]["question"], "How about strategy/x?");
 }
+
+// PLAN-070: a cancelled plan must not hide a half-made apply
+#[test]
+fn a_plan_whose_apply_was_cut_off_is_not_cancelled_before_it_is_finished() {
+    let bench = bench(choose_and_edit());
+    let plan = bench.plan("local/act", "trusted");
+    bench.ok("plan/apply", json!({ "plan": plan }));
+    let refused = || {
+        let error = bench.err("plan/cancel", json!({ "plan": plan }));
+        assert_eq!(error.kind, ErrorKind::InvalidState);
+        error
+    };
+    let resource = bench.ok("registry/resource/show", json!({ "resource": "local/repo" }))["id"].clone();
+    let journal = bench.dir.path().join("data/journals").join(&plan).join(resource.as_str().unwrap());
+    std::fs::create_dir_all(&journal).unwrap();
+    assert_eq!(refused().suggestions, [format!("agents plan apply {plan}")]);
+    std::fs::remove_dir_all(journal.parent().unwrap()).unwrap();
+    bench.work(&plan);
+    refused();
+    assert_eq!(read(&bench), "one\nTWO\nthree\n");
+}
+
+#[test]
+fn blame_says_when_what_a_plan_left_cannot_be_read_back() {
+    let bench = bench(choose_and_edit());
+    let plan = bench.plan("local/act", "trusted");
+    std::fs::rename(bench.dir.path().join("data/blobs"), bench.dir.path().join("data/away")).unwrap();
+    let found = bench.ok("plan/blame", json!({ "file": bench.repo().join("a.txt") }));
+    assert_eq!(found["segments"], json!([]));
+    assert!(found["warnings"][0].as_str().unwrap().contains(&plan));
+}

@@ -202,9 +202,9 @@ pub(super) fn cancel(draft: Draft) -> Stepped {
     match draft.at() {
         (_, State::Cancelled, _) => draft.refuse("T44", "it is cancelled already"),
         (_, State::Applied, _) => draft.refuse("T44", APPLIED),
-        // A change that is half made is finished or undone first; a cancelled plan would hide it.
-        (Phase::Apply, State::Processing, _) if draft.context.committed => {
-            draft.refuse("T44", "its changes are being committed and cannot be left half way")
+        // What is half made is finished or undone first; a cancelled plan would hide it.
+        (Phase::Apply, State::Processing, _) => {
+            draft.refuse("T44", "it is being applied, which is not left half way; it ends by itself")
         }
         _ => draft.state(State::Cancelled).effect(Effect::CancelChildren).finish("T44"),
     }

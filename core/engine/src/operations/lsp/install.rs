@@ -1,9 +1,11 @@
 //! Bringing a known server to this machine.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use agents_domain::catalogue::{Client, Install as Recipe, KnownServer};
 use agents_domain::ports::installer::{InstallProgress, Installation, Installed};
+use agents_domain::ports::language_servers::ServerReport;
 use agents_domain::{Error, ErrorKind, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,9 @@ use serde_json::{Map, Value, json};
 use super::{known, registered, servers_dir};
 use crate::operations::language_server::register;
 use crate::{Engine, Operation, wait};
+
+/// How long a server may take to start the first time.
+const FIRST_START: Duration = Duration::from_secs(60);
 
 /// What `agents lsp show` names as the file of a server that was registered from the catalogue.
 const CONFIG: &str = "(catalogue of known servers)";
@@ -108,10 +113,12 @@ impl Install {
         let by_hand = matches!(server.install, Recipe::ByHand { .. });
         let on_path = (by_hand || self.from_path).then(|| engine.find_program(&server.command)).flatten();
         let (installation, command) = match on_path {
-            // By its name: where it is belongs to the system, which may move it.
             Some(program) => {
+                progress(InstallProgress::Step(&format!("Starts {} to see that it works", server.name)));
                 let installed = Installed { program, packages: BTreeMap::new() };
-                (Installation { installed, report: None }, server.command.clone())
+                let report = Some(tried(engine, server)?);
+                // By its name: where it is belongs to the system, which may move it.
+                (Installation { installed, report }, server.command.clone())
             }
             None if self.from_path => {
                 return Err(Error::not_found(format!("`{}` is not on PATH", server.command))
@@ -133,17 +140,16 @@ impl Install {
             }
             _ => (None, false),
         };
-        let says = report.as_ref().and_then(|report| {
-            let words = [report.name.as_deref(), report.version.as_deref()];
-            let said = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
-            (!said.is_empty()).then_some(said)
+        let says = report.as_ref().and_then(|report| match (&report.name, &report.version) {
+            (Some(name), Some(version)) if !version.starts_with(name) => Some(format!("{name} {version}")),
+            (name, version) => version.clone().or_else(|| name.clone()),
         });
         Ok(InstallOutput {
             server: server.name.clone(),
             program: installed.program.display().to_string(),
             client,
             packages: installed.packages,
-            installed_now: report.is_some(),
+            installed_now: client.is_some() && report.is_some(),
             outdated,
             says,
             start_ms: report.and_then(|report| report.start_ms),
@@ -151,6 +157,20 @@ impl Install {
             notes: server.notes.clone(),
         })
     }
+}
+
+/// Starts a server that is on PATH once: what is there may be a stand-in, or want something that is not.
+fn tried(engine: &Engine, server: &KnownServer) -> Result<ServerReport> {
+    let definition = server.definition(&server.command)?;
+    let report = wait::wait(engine.language_servers.check(&definition, None, FIRST_START))?;
+    let Some(problem) = report.problem else { return Ok(report) };
+    let message = format!("`{}` is on PATH, but it does not start", server.command);
+    let error = Error::new(ErrorKind::Configuration, message).detail(problem);
+    let ways: Vec<String> = match &server.install {
+        Recipe::Packages(_) => vec![server.install_command()],
+        Recipe::ByHand { by_hand } => by_hand.clone(),
+    };
+    Err(ways.into_iter().fold(error, Error::suggest))
 }
 
 /// Registers a server unless it is registered.

@@ -33,6 +33,8 @@ pub struct BlameOutput {
     pub resource_id: Option<ResourceId>,
     pub resource: Option<String>,
     pub segments: Vec<BlamedSegment>,
+    /// What could not be looked at, for people.
+    pub warnings: Vec<String>,
 }
 
 /// Lines and the decision behind them.

@@ -267,6 +267,7 @@ impl Operation for Cancel {
         let id = engine.plan_id(&self.plan)?;
         let (plan, files, checkpoints) = engine.write(|w| {
             let mut plan = w.plan(id)?.ok_or_else(|| crate::lookup::missing_plan(id))?;
+            worker::refuse_half_made(engine, &plan)?;
             plan.cancel_reason.clone_from(&self.reason);
             advance(engine, w, &mut plan, &Event::Cancel)?;
             let changes = w.changes(id)?;

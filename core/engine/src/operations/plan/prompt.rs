@@ -203,10 +203,10 @@ impl Prompt {
         let Some(awaiting) = plan.awaiting.as_ref().filter(|a| a.decision_id.is_none()) else {
             return Ok(());
         };
-        match Answer::parse(text, Some(awaiting)) {
-            Answer::Option(at) if awaiting.options.get(at).is_some_and(|o| o == "apply") => {
-                worker::apply_preflight(engine, &plan, ApplyMode::Commit)
-            }
+        let Answer::Option(at) = Answer::parse(text, Some(awaiting)) else { return Ok(()) };
+        match awaiting.options.get(at).map(String::as_str) {
+            Some("apply") => worker::apply_preflight(engine, &plan, ApplyMode::Commit),
+            Some("cancel" | "revise") => worker::refuse_half_made(engine, &plan),
             _ => Ok(()),
         }
     }

@@ -29,12 +29,14 @@ pub(super) fn config_file(situation: &Situation<'_>) -> Check {
     const NAME: &str = "Config file";
     let path = file::path_of(situation.config);
     if let Some(error) = situation.config_error {
-        let fix = match path.exists() {
-            true => format!(
-                "Correct it in {}, or set the key anew: agents config set <KEY> <VALUE>",
-                path.display()
-            ),
-            false => "Correct the setting that is named".to_owned(),
+        let shown = path.display().to_string();
+        // Mistakes in the file come as a list; one that cannot be read is named itself; the rest is the environment's.
+        let fix = match (&error.data, error.message.starts_with(&shown)) {
+            (Some(_), _) => format!("Correct {shown}, or set the key anew: agents config set <KEY> <VALUE>"),
+            (None, true) => {
+                format!("See that {shown} is a file you can read, or name another: --config-path <PATH>")
+            }
+            (None, false) => "Correct the variable that is named, or unset it".to_owned(),
         };
         return Check::error(NAME, &error.message, fix);
     }
@@ -166,7 +168,7 @@ pub(super) fn language_servers(engine: &Engine, surroundings: &dyn Surroundings)
         Ok(servers) if servers.is_empty() => vec![Check::warn(
             NAME,
             "none is registered",
-            "Register one: agents lsp detect shows those known for a folder, agents lsp add --config <FILE> takes any",
+            "See which are known for a folder: agents lsp detect <DIR>. Get one: agents lsp install <NAME>",
         )],
         Ok(servers) => servers.iter().map(|server| language_server(server, surroundings)).collect(),
     }
