@@ -4,6 +4,7 @@
 //! are hard to handle, `faults` with killed processes and broken disks.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "what a helper cannot do fails the test")]
 
+mod architecture;
 #[path = "../faults/mod.rs"]
 mod faults;
 mod faulty;

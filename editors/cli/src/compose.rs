@@ -7,12 +7,13 @@ use agents_actors::BuiltIn;
 use agents_config::Config;
 use agents_domain::{Error, ErrorKind, Result};
 use agents_engine::{Engine, Parts};
-use agents_lsp_runtime::Runtime;
+use agents_lsp_runtime::{Installer, Runtime};
 use agents_store::SqliteStore;
 
 use crate::args::Global;
 use crate::output::{self, Format};
 use crate::spawn::Workers;
+use crate::surroundings::ThisMachine;
 
 /// An environment variable; one that is no text counts as unset.
 pub fn env(name: &str) -> Option<String> {
@@ -22,6 +23,14 @@ pub fn env(name: &str) -> Option<String> {
 /// The format a person asked for by environment, for errors that come before the configuration is read.
 pub fn format_of_env() -> Option<Format> {
     env("CLEVERAGENTS_FORMAT").as_deref().and_then(Format::from_name)
+}
+
+/// Why the configuration could not be read as a whole.
+pub struct Mistake {
+    /// What is wrong, and where.
+    pub error: Error,
+    /// In the file; else in the environment.
+    pub in_file: bool,
 }
 
 /// What a run is told by its flags, its environment and its configuration file.
@@ -40,15 +49,29 @@ impl Environment {
     /// # Errors
     /// A value that is wrong, with the place it stands at.
     pub fn load(global: &Global) -> Result<Self> {
-        let mut flags = Vec::new();
-        for (key, value) in [("core.data-dir", &global.data_dir), ("core.config-path", &global.config_path)] {
-            if let Some(value) = value {
-                flags.push((key, absolute(value)?));
-            }
-        }
-        let config = Config::open(flags, &env)?;
+        Ok(Self::new(Config::open(flags(global)?, &env)?, global))
+    }
+
+    /// As [`Environment::load`], for commands that look at a mistake or put it right: what cannot be read is left out.
+    ///
+    /// # Errors
+    /// When not even the data directory can be told.
+    pub fn load_what_can_be_read(global: &Global) -> Result<(Self, Option<Mistake>)> {
+        let flags = flags(global)?;
+        let error = match Config::open(flags.clone(), &env) {
+            Ok(config) => return Ok((Self::new(config, global), None)),
+            Err(error) => error,
+        };
+        let places = agents_config::locate(&flags, &env)?;
+        let without_file = Config::load(agents_config::Parts { flags, env: &env, file: None });
+        let in_file = without_file.is_ok();
+        let config = without_file.unwrap_or_else(|_| Config::defaults(&places.data_dir));
+        Ok((Self::new(config, global), Some(Mistake { error, in_file })))
+    }
+
+    fn new(config: Config, global: &Global) -> Self {
         let data_dir = config.data_dir();
-        Ok(Self { config: Arc::new(config), data_dir, verbose: global.verbose, engine: OnceLock::new() })
+        Self { config: Arc::new(config), data_dir, verbose: global.verbose, engine: OnceLock::new() }
     }
 
     /// The format of this run.
@@ -91,7 +114,7 @@ impl Environment {
             log_dir: self.log_dir(),
             verbose: self.verbose,
         };
-        let engine = Arc::new(Engine::new(Parts {
+        let engine = Engine::new(Parts {
             store: Arc::new(store),
             actors: Arc::new(actors()),
             language_servers: Arc::new(Runtime::new()),
@@ -99,9 +122,23 @@ impl Environment {
             config: self.config.clone(),
             data_dir: self.data_dir.clone(),
             user: user(),
-        }));
+        });
+        let engine = engine.with_surroundings(Arc::new(ThisMachine)).with_installer(Arc::new(Installer::new()));
+        let engine = Arc::new(engine);
         Ok(self.engine.get_or_init(|| engine).clone())
     }
+}
+
+/// The keys that flags set.
+fn flags(global: &Global) -> Result<Vec<(&'static str, String)>> {
+    let mut flags = Vec::new();
+    for (key, value) in [("core.data-dir", &global.data_dir), ("core.config-path", &global.config_path)] {
+        if let Some(value) = value {
+            flags.push((key, absolute(value)?));
+        }
+    }
+    flags.extend(global.format.map(|format| ("core.format", format.name().to_owned())));
+    Ok(flags)
 }
 
 /// The actors plans can name. A debug build also has `test/scripted`, which plays the script in a plan's arguments.

@@ -1,7 +1,8 @@
 //! The `agents` command: what it is told, the engine it puts together, and how it shows what came of it.
 //!
 //! - `args` is the command line; `run` takes a process from there to its exit code.
-//! - `compose` is the only place that reads the environment and makes an engine; `spawn` starts workers.
+//! - `compose` is the only place that reads the environment and makes an engine; `spawn` starts workers, `surroundings` answers
+//!   what the engine asks of the machine.
 //! - `commands` has one function per command: it calls the facade and writes elements into an [`output::Output`].
 //! - `follow` watches a plan until it pauses or ends; `output` turns elements into six formats.
 //!
@@ -16,5 +17,6 @@ mod logging;
 pub mod output;
 mod run;
 mod spawn;
+mod surroundings;
 
 pub use run::main;

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::error::ErrorKind as ClapKind;
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command, Global, LspCommand, PlanCommand};
+use crate::args::{Cli, Command, ConfigCommand, Global, LspCommand, PlanCommand};
 use crate::commands;
-use crate::compose::{self, Environment};
+use crate::compose::{self, Environment, Mistake};
 use crate::failure::{Failure, Outcome};
 use crate::logging;
 use crate::output::{AppError, Caps, Format, Options, Output, format, interrupt};
@@ -22,12 +22,21 @@ pub struct Run {
     /// Where it is.
     pub env: Environment,
     last_words: Arc<Mutex<Option<String>>>,
+    undo: Arc<Mutex<Option<Undo>>>,
 }
+
+/// What is done when Ctrl+C ends a command; returns what is said of it, if anything came of it.
+type Undo = Box<dyn FnOnce() -> Option<String> + Send>;
 
 impl Run {
     /// What is said when Ctrl+C ends the command from now on.
     pub fn when_interrupted(&self, words: impl Into<String>) {
         *self.last_words.lock().unwrap_or_else(PoisonError::into_inner) = Some(words.into());
+    }
+
+    /// What Ctrl+C does before it ends the command. What it returns is said instead of [`Run::when_interrupted`].
+    pub fn undo_when_interrupted(&self, undo: impl FnOnce() -> Option<String> + Send + 'static) {
+        *self.undo.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(undo));
     }
 }
 
@@ -68,6 +77,15 @@ fn start(cli: Cli) -> ExitCode {
         Command::PlanWorker { plan } => commands::worker::run(&cli.global, &plan),
         Command::Lsp(LspCommand::Serve(args)) => commands::lsp::serve(&cli.global, &args),
         Command::Plan(PlanCommand::Follow(args)) => commands::plan::follow(&cli.global, &args),
+        Command::Diagnostics(args) => in_output_anyway(path, &cli.global, |run, mistake| {
+            commands::diagnostics::run(run, mistake.as_ref(), &args)
+        }),
+        Command::Init(yes) => {
+            in_output_anyway(path, &cli.global, |run, mistake| commands::init::run(run, mistake, yes))
+        }
+        Command::Config(ConfigCommand::Set(args)) => {
+            in_output_anyway(path, &cli.global, |run, mistake| commands::config::set(run, mistake, args))
+        }
         command => in_output(path, &cli.global, |run| commands::run(run, command)),
     }
 }
@@ -80,11 +98,26 @@ fn in_output(path: &str, global: &Global, command: impl FnOnce(&Run) -> Outcome)
     }
 }
 
+/// As [`in_output`], also where the configuration has a mistake, which the command is told.
+fn in_output_anyway(
+    path: &str,
+    global: &Global,
+    command: impl FnOnce(&Run, Option<Mistake>) -> Outcome,
+) -> ExitCode {
+    match open_with(path, global, Environment::load_what_can_be_read) {
+        Ok((run, mistake)) => carry_out(&run, |run| command(run, mistake)),
+        Err(code) => ExitCode::from(code),
+    }
+}
+
 /// Runs a command in an open output, whose end it is.
 pub fn carry_out(run: &Run, command: impl FnOnce(&Run) -> Outcome) -> ExitCode {
-    let last_words = run.last_words.clone();
-    let watched =
-        interrupt::watch(&run.out, move || last_words.lock().unwrap_or_else(PoisonError::into_inner).take());
+    let (last_words, undo) = (run.last_words.clone(), run.undo.clone());
+    let watched = interrupt::watch(&run.out, move || {
+        let undo = undo.lock().unwrap_or_else(PoisonError::into_inner).take();
+        undo.and_then(|undo| undo())
+            .or_else(|| last_words.lock().unwrap_or_else(PoisonError::into_inner).take())
+    });
     if let Err(error) = watched {
         tracing::warn!(%error, "Ctrl+C is not handled");
     }
@@ -96,20 +129,31 @@ pub fn carry_out(run: &Run, command: impl FnOnce(&Run) -> Outcome) -> ExitCode {
 
 /// Reads the environment and opens the output, or reports why that fails and gives the exit code.
 pub fn open(path: &str, global: &Global) -> Result<Run, u8> {
+    let load = |global: &Global| Ok((Environment::load(global)?, None));
+    open_with(path, global, load).map(|(run, _)| run)
+}
+
+type Loaded = (Environment, Option<Mistake>);
+
+fn open_with(
+    path: &str,
+    global: &Global,
+    load: impl FnOnce(&Global) -> agents_domain::Result<Loaded>,
+) -> Result<(Run, Option<Mistake>), u8> {
     let caps = Caps::detect();
     let fail = |failure: Failure| {
         let wanted = global.format.or_else(compose::format_of_env);
         let format = wanted.map_or_else(|| format::implicit(&caps), |f| f.degrade(&caps));
         failure.report(&Output::open(Options::process(path, format, caps.clone())))
     };
-    let env = Environment::load(global).map_err(|e| fail(e.into()))?;
+    let (env, mistake) = load(global).map_err(|e| fail(e.into()))?;
     let format = env.format(global.format, &caps).map_err(|e| fail(e.into()))?;
     logging::Plan::new(global.verbose, &env.config).start().map_err(|e| fail(e.into()))?;
     for warning in env.config.warnings() {
         tracing::warn!("{warning}");
     }
     let out = Output::open(Options::process(path, format, caps));
-    Ok(Run { out, env, last_words: Arc::default() })
+    Ok((Run { out, env, last_words: Arc::default(), undo: Arc::default() }, mistake))
 }
 
 /// Shows help, the version, or what is wrong with the command line.

@@ -192,6 +192,11 @@ fn text_edits(edits: &Value, converter: &Converter<'_>, text: &str) -> Result<Ve
             {
                 return Err("one of its edits has no range".to_owned());
             }
+            // As given: brought into the text, both ends of a range turned around may come to be the same place.
+            let place = |position: &Value| (position["line"].as_u64(), position["character"].as_u64());
+            if place(start) > place(end) {
+                return Err("one of its edits starts after its end".to_owned());
+            }
             let new_text = if crlf { with_crlf(new_text) } else { new_text.to_owned() };
             Ok(TextEdit { range: converter.range(&edit["range"]), new_text })
         })
@@ -294,6 +299,16 @@ mod tests {
                 json!({"documentChanges": [{"textDocument": {"uri": "file:///w/a.py"}, "edits": [at(0, 0, 3, "z"), at(0, 1, 3, "")]}]}),
                 "overlap",
             ),
+            (
+                change(
+                    "file:///w/a.py",
+                    4,
+                    json!({"range": {"start": {"line": 4_294_967_295_u32, "character": 4_294_967_295_u32}, "end": {"line": 0, "character": 0}}, "newText": "x"}),
+                ),
+                "starts after its end",
+            ),
+            (change("file:///w/a.py", 4, at(0, 4, 3, "x")), "starts after its end"),
+            (change("file:///w/a.py", 4, at(7, 4, 3, "x")), "starts after its end"),
             (json!({"documentChanges": [{"kind": "explode"}]}), "unknown kind `explode`"),
             (
                 json!({"documentChanges": [{"kind": "create", "uri": "file:///w/a.py"}]}),

@@ -1,7 +1,9 @@
 //! The command line: options, groups and commands, with the words that `--help` shows.
 
 mod plan;
+mod quickstart;
 mod registry;
+mod system;
 #[cfg(test)]
 mod tests;
 
@@ -14,12 +16,14 @@ pub use plan::{
     ApplyArgs, CancelArgs, ExplainArgs, FollowArgs, PlanCommand, PlanListArgs, PromptArgs, StartArgs,
     TreeArgs, UseArgs,
 };
+pub use quickstart::QuickstartArgs;
 pub use registry::{
-    ActionCommand, ActionListArgs, ActionStateArg, ConfigFileArgs, LogLevel, LspAddArgs, LspCommand,
+    ActionCommand, ActionListArgs, ActionStateArg, ConfigFileArgs, LogLevel, LspAddArgs, LspCheckArgs, LspCommand, LspDetectArgs, LspInstallArgs,
     LspListArgs, LspServeArgs, NameArgs, ProjectCommand, ProjectCreateArgs, ProjectDeleteArgs,
     ProjectLinkArgs, ProjectListArgs, ProjectUnlinkArgs, RemoveArgs, ResourceAddArgs, ResourceCommand,
     ResourceListArgs,
 };
+pub use system::{ConfigCommand, ConfigGetArgs, ConfigListArgs, ConfigSetArgs, DiagnosticsArgs};
 
 /// Plans that change code: decided, sandboxed, explained, applied.
 #[derive(Debug, Parser)]
@@ -87,6 +91,15 @@ pub enum Command {
     /// Show where things are kept and what state they are in.
     #[command(after_help = "Examples:\n  agents info\n  agents --data-dir ./data info --format yaml")]
     Info,
+    /// Check whether all is well, and say what to do where it is not.
+    #[command(after_help = "Examples:\n  agents diagnostics\n  agents diagnostics --cleanup")]
+    Diagnostics(DiagnosticsArgs),
+    /// Make the data directory with everything in it, or make it anew and keep a backup.
+    #[command(after_help = "Examples:\n  agents init\n  agents --data-dir ./data init --yes")]
+    Init(Yes),
+    /// See it all once: find problems in a repository, decide, fix them in a sandbox, look, apply.
+    #[command(after_help = quickstart::HELP)]
+    Quickstart(QuickstartArgs),
     /// Register what plans work on.
     #[command(subcommand, arg_required_else_help = true)]
     Resource(ResourceCommand),
@@ -102,6 +115,9 @@ pub enum Command {
     /// Make plans, follow them, see why they do what they do, and apply them.
     #[command(subcommand, arg_required_else_help = true)]
     Plan(PlanCommand),
+    /// Set, show and list configuration keys.
+    #[command(subcommand, arg_required_else_help = true)]
+    Config(ConfigCommand),
     /// Work on a plan until it pauses; started by the other commands.
     #[command(hide = true)]
     PlanWorker {
@@ -125,11 +141,15 @@ impl Command {
         match self {
             Command::Version => "version",
             Command::Info => "info",
+            Command::Diagnostics(_) => "diagnostics",
+            Command::Init(_) => "init",
+            Command::Quickstart(_) => "quickstart",
             Command::Resource(command) => command.path(),
             Command::Project(command) => command.path(),
             Command::Lsp(command) => command.path(),
             Command::Action(command) => command.path(),
             Command::Plan(command) => command.path(),
+            Command::Config(command) => command.path(),
             Command::PlanWorker { .. } => "plan-worker",
         }
     }

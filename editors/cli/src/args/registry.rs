@@ -222,6 +222,26 @@ The least a file says:
     /// Remove a language server from the registry.
     #[command(after_help = "Examples:\n  agents lsp remove local/ruff\n  agents lsp remove --yes local/ruff")]
     Remove(RemoveArgs),
+    /// Find the languages of a folder, and the known language servers for them.
+    #[command(after_help = "Examples:\n  agents lsp detect\n  agents lsp detect ~/src/app --format json")]
+    Detect(LspDetectArgs),
+    /// Install a known language server into the data directory, and register it.
+    #[command(after_help = "\
+Examples:
+  agents lsp install ruff
+  agents lsp install --update basedpyright
+  agents lsp install --from-path clangd
+
+It is installed by its ecosystem's own client (pip, npm, cargo) into a folder of its own,
+started once to see that it works, and registered as local/NAME.
+`agents lsp detect` lists the servers that are known for a folder.")]
+    Install(LspInstallArgs),
+    /// Start a language server to see what it really offers.
+    #[command(after_help = "\
+Examples:
+  agents lsp check local/ruff
+  agents lsp check --config my-server.yaml --root .")]
+    Check(LspCheckArgs),
     /// Serve plans and decisions to an editor over stdin and stdout.
     #[command(after_help = "\
 Examples:
@@ -239,6 +259,9 @@ impl LspCommand {
             Self::List(_) => "lsp list",
             Self::Show(_) => "lsp show",
             Self::Remove(_) => "lsp remove",
+            Self::Detect(_) => "lsp detect",
+            Self::Install(_) => "lsp install",
+            Self::Check(_) => "lsp check",
             Self::Serve(_) => "lsp serve",
         }
     }
@@ -267,6 +290,48 @@ pub struct LspListArgs {
     /// Only servers of this language.
     #[arg(long)]
     pub language: Option<String>,
+}
+
+/// What `lsp detect` takes.
+#[derive(Debug, Args)]
+pub struct LspDetectArgs {
+    /// The folder.
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub dir: String,
+}
+
+/// What `lsp install` takes.
+#[derive(Debug, Args)]
+pub struct LspInstallArgs {
+    /// The server, by its name in the list of `agents lsp detect`.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Install it again when it is there, in the version that this program knows.
+    #[arg(short, long)]
+    pub update: bool,
+    /// Install nothing: register the one that is on PATH.
+    #[arg(long, conflicts_with = "update")]
+    pub from_path: bool,
+    /// Do not register it.
+    #[arg(long)]
+    pub no_register: bool,
+}
+
+/// What `lsp check` takes.
+#[derive(Debug, Args)]
+pub struct LspCheckArgs {
+    /// A registered server, or a known one that is installed.
+    #[arg(value_name = "NAME", required_unless_present = "config", conflicts_with = "config")]
+    pub name: Option<String>,
+    /// The file that defines it; it is not registered.
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<String>,
+    /// Start it over this folder instead of an empty one.
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<String>,
+    /// How long it may take to start.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub timeout: Option<u32>,
 }
 
 /// How much the language server logs.

@@ -42,10 +42,10 @@ fn the_definition_is_sound() {
 #[test]
 fn the_commands_are_those_that_are_built() {
     let names: Vec<String> = all().into_iter().map(|(path, _)| path).collect();
-    let expected = "version info resource:add,list,show,remove \
+    let expected = "version info diagnostics init resource:add,list,show,remove \
                     project:create,list,show,delete,link-resource,unlink-resource lsp:add,list,show,remove,serve \
                     action:create,list,show,archive \
-                    plan:use,execute,apply,status,cancel,prompt,tree,explain,diff,artifacts,errors,blame,list,follow";
+                    plan:use,execute,apply,status,cancel,prompt,tree,explain,diff,artifacts,errors,blame,list,follow config:set,get,list";
     let expected: Vec<String> = expected
         .split_whitespace()
         .flat_map(|group| match group.split_once(':') {

@@ -1,10 +1,15 @@
 //! `agents lsp`: the registry of language servers, and the language server itself.
 
+mod check;
+mod detect;
+pub(super) mod install;
+
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use agents_config::load_language_server;
+use agents_domain::catalogue::{self, KnownServer};
 use agents_domain::{Error, ErrorKind};
 use agents_engine::operations::language_server::{Add, List, Remove, Show};
 use agents_lsp_server::{EditorOptions, serve_editor};
@@ -22,34 +27,15 @@ use crate::output::human::counted;
 use crate::output::{Kind, Tone, col, dim, id};
 use crate::run::Run;
 
-/// Programs of well-known servers, and how each is installed.
-const INSTALL: &[(&str, &str)] = &[
-    ("ruff", "pip install ruff"),
-    ("basedpyright-langserver", "pip install basedpyright"),
-    ("pyright-langserver", "npm install -g pyright"),
-    ("pylsp", "pip install python-lsp-server"),
-    ("ty", "pip install ty"),
-    ("typescript-language-server", "npm install -g typescript typescript-language-server"),
-    ("vscode-eslint-language-server", "npm install -g vscode-langservers-extracted"),
-    ("vscode-json-language-server", "npm install -g vscode-langservers-extracted"),
-    ("vscode-css-language-server", "npm install -g vscode-langservers-extracted"),
-    ("vscode-html-language-server", "npm install -g vscode-langservers-extracted"),
-    ("bash-language-server", "npm install -g bash-language-server"),
-    ("yaml-language-server", "npm install -g yaml-language-server"),
-    ("rust-analyzer", "rustup component add rust-analyzer"),
-    ("gopls", "go install golang.org/x/tools/gopls@latest"),
-    ("clangd", "the package `clangd` of your system"),
-    ("jdtls", "the package `jdtls` of your system"),
-    ("lua-language-server", "the package `lua-language-server` of your system"),
-    ("zls", "the package `zls` of your system"),
-];
-
 pub fn run(run: &Run, command: LspCommand) -> Outcome {
     match command {
         LspCommand::Add(args) => add(run, args),
         LspCommand::List(args) => list(run, args),
         LspCommand::Show(args) => show(run, args),
         LspCommand::Remove(args) => remove(run, args),
+        LspCommand::Detect(args) => detect::run(run, args),
+        LspCommand::Install(args) => install::run(run, args),
+        LspCommand::Check(args) => check::run(run, args),
         // It speaks a protocol, and is started before an output is opened.
         LspCommand::Serve(_) => Err(Error::internal("the language server writes no document").into()),
     }
@@ -112,9 +98,8 @@ fn is_installed(command: &str) -> bool {
     std::env::split_paths(&path).any(|folder| is_program(&folder.join(command)))
 }
 
-fn install_hint(command: &str) -> Option<&'static str> {
-    let name = Path::new(command).file_name()?.to_str()?;
-    INSTALL.iter().find(|(program, _)| *program == name).map(|(_, how)| *how)
+fn install_hint(command: &str) -> Option<String> {
+    catalogue::by_command(command).map(KnownServer::install_command)
 }
 
 fn list(run: &Run, args: LspListArgs) -> Outcome {
@@ -285,7 +270,7 @@ mod tests {
         assert!(!is_installed("/bin"));
         assert!(!is_installed("no-such-language-server"));
         assert!(is_installed("${SERVER}"), "what a variable names is not known here");
-        assert_eq!(install_hint("/opt/bin/ruff"), Some("pip install ruff"));
+        assert_eq!(install_hint("/opt/bin/ruff").as_deref(), Some("agents lsp install ruff"));
         assert_eq!(install_hint("some-server"), None);
     }
 }

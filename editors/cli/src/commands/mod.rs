@@ -2,10 +2,14 @@
 
 pub mod action;
 pub mod completion;
+pub mod config;
+pub mod diagnostics;
 mod info;
+pub mod init;
 pub mod lsp;
 pub mod plan;
 mod project;
+mod quickstart;
 mod resource;
 mod version;
 pub mod worker;
@@ -25,11 +29,15 @@ pub fn run(run: &Run, command: Command) -> Outcome {
     match command {
         Command::Version => version::run(run),
         Command::Info => info::run(run),
+        Command::Quickstart(args) => quickstart::run(run, args),
         Command::Resource(command) => resource::run(run, command),
         Command::Project(command) => project::run(run, command),
         Command::Lsp(command) => lsp::run(run, command),
         Command::Action(command) => action::run(run, command),
         Command::Plan(command) => plan::run(run, command),
+        Command::Config(command) => config::run(run, command),
+        Command::Diagnostics(args) => diagnostics::run(run, None, &args),
+        Command::Init(yes) => init::run(run, None, yes),
         Command::PlanWorker { .. } => Err(Error::internal("a worker writes no document").into()),
     }
 }

@@ -120,6 +120,8 @@ pub fn until_pause(run: &Run, engine: &Engine, plan: PlanId, since: i64) -> Resu
             nurse.look(run, engine, &standing, &live)?;
         }
     }
+    // The state may be newer than the events that led to it.
+    stream.next()?.iter().for_each(|event| live.event(event));
     if standing.state == State::Applied {
         standing = after_cleanup(engine, standing)?;
     }

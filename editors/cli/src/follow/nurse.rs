@@ -1,10 +1,11 @@
 //! Looks after the worker of a followed plan: one that died is replaced, one that cannot start is reported.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use agents_domain::ids::PlanId;
 use agents_domain::plan::State;
+use agents_domain::ports::store::StoreError;
 use agents_domain::{Error, ErrorKind};
 use agents_engine::Engine;
 use agents_engine::operations::plan::{List, StatusOutput};
@@ -25,6 +26,9 @@ const TURN: Duration = Duration::from_secs(5);
 
 /// Workers that may end in a row without getting on.
 const TRIES: u32 = 5;
+
+/// Bytes that must be free where the data is: a few transactions.
+const LEAST_ROOM: u64 = 1 << 20;
 
 /// Bytes of a worker's log that are shown when it fails.
 const LAST_WORDS: u64 = 2048;
@@ -82,6 +86,10 @@ impl Nurse {
             return Ok(());
         }
         self.tries += 1;
+        // A worker that cannot write cannot say so either.
+        if let Some(full) = full_disk(&run.env.data_dir).filter(|_| self.tries > 1) {
+            return Err(full.into());
+        }
         if self.tries > TRIES {
             return Err(self.gives_up().into());
         }
@@ -103,6 +111,13 @@ impl Nurse {
     }
 }
 
+/// The error for a disk without room for work.
+fn full_disk(data_dir: &Path) -> Option<Error> {
+    let found = nix::sys::statvfs::statvfs(data_dir).ok()?;
+    let left = found.blocks_available().saturating_mul(found.fragment_size());
+    (left < LEAST_ROOM).then(|| StoreError::DiskFull(data_dir.display().to_string()).into())
+}
+
 /// Whether as many plans are worked on as may be.
 fn slots_taken(run: &Run, engine: &Engine) -> Result<bool, Error> {
     let slots = run.env.config.integer("plan.concurrency", None).max(1);
@@ -111,7 +126,7 @@ fn slots_taken(run: &Run, engine: &Engine) -> Result<bool, Error> {
     Ok(i64::try_from(at_work).is_ok_and(|n| n >= slots))
 }
 
-fn last_words(path: &std::path::Path) -> String {
+fn last_words(path: &Path) -> String {
     use std::io::{Read, Seek, SeekFrom};
     let read = || {
         let mut file = std::fs::File::open(path)?;

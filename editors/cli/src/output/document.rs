@@ -1,11 +1,13 @@
 //! Everything a run has produced so far, and the envelope that programs get of it.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use serde_json::{Map, Value};
 
 use super::element::{Element, Status};
@@ -53,20 +55,45 @@ pub struct Slot {
 pub enum Whole {
     /// As a value.
     Value(Value),
-    /// As the lines that JSON output has of it: for answers so large that values of each part would take longer to make
-    /// than to print.
-    Printed(Arc<RawValue>),
+    /// As the engine returned it: for answers so large that values of all their parts would take longer to make than to
+    /// print.
+    Answer(Arc<dyn Answer>),
 }
 
-impl Whole {
-    /// Prints data in place.
+/// Bytes of a large answer that are written at once.
+const CHUNK: usize = 1 << 16;
+
+/// What an operation returned, printed when the time comes.
+pub trait Answer: Send + Sync {
+    /// Prints it as pretty JSON at the first level of indentation.
     ///
     /// # Errors
-    /// When it is no JSON.
-    pub fn print(data: &impl Serialize) -> serde_json::Result<Self> {
-        // Line breaks inside of texts are escaped, so every line break is one of the layout.
-        let printed = serde_json::to_string_pretty(data)?.replace('\n', "\n  ");
-        Ok(Self::Printed(RawValue::from_string(printed)?.into()))
+    /// When it cannot be written, or is no JSON.
+    fn print(&self, to: &mut dyn Write) -> serde_json::Result<()>;
+
+    /// It as a value; nothing when it is no JSON.
+    fn value(&self) -> Value;
+}
+
+impl<T: Serialize + Send + Sync> Answer for T {
+    fn print(&self, to: &mut dyn Write) -> serde_json::Result<()> {
+        let mut formatter = PrettyFormatter::new();
+        // Opens the object around it, so that its lines are indented as they must be.
+        formatter.begin_object(&mut io::sink()).map_err(serde_json::Error::io)?;
+        // Collects the many small pieces before they meet a writer that is not known here.
+        let mut pieces = BufWriter::with_capacity(CHUNK, to);
+        self.serialize(&mut Serializer::with_formatter(&mut pieces, formatter))?;
+        pieces.flush().map_err(serde_json::Error::io)
+    }
+
+    fn value(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for dyn Answer + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Answer")
     }
 }
 
@@ -111,9 +138,7 @@ impl Document {
         let base = match &self.base {
             None => None,
             Some(Whole::Value(value)) => Some(Cow::Borrowed(value)),
-            Some(Whole::Printed(printed)) => {
-                Some(Cow::Owned(serde_json::from_str(printed.get()).unwrap_or_default()))
-            }
+            Some(Whole::Answer(answer)) => Some(Cow::Owned(answer.value())),
         };
         let mut root = match base {
             None => {
@@ -145,7 +170,7 @@ impl Document {
             status: self.status.name(),
             exit_code: self.exit_code,
             data: match &self.base {
-                Some(Whole::Printed(printed)) if self.extra.is_empty() => Data::Printed(printed),
+                Some(Whole::Answer(answer)) if self.extra.is_empty() => Data::Answer(answer.as_ref()),
                 _ => Data::Value(self.data()),
             },
             error: self.error.as_ref().filter(|_| self.status == RunStatus::Error).map(AppError::to_json),
@@ -167,7 +192,7 @@ impl Document {
 }
 
 /// What programs get of a run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Envelope<'a> {
     command: &'a str,
     status: &'static str,
@@ -181,20 +206,28 @@ pub struct Envelope<'a> {
     metadata: &'a Map<String, Value>,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone)]
 enum Data<'a> {
     Value(Cow<'a, Value>),
-    Printed(&'a RawValue),
+    Answer(&'a dyn Answer),
 }
 
-#[derive(Debug, Serialize)]
+impl Serialize for Data<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Data::Value(value) => value.serialize(serializer),
+            Data::Answer(answer) => answer.value().serialize(serializer),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
 struct Timing {
     started: String,
     duration_ms: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Message<'a> {
     level: &'static str,
     text: String,
@@ -233,21 +266,61 @@ pub fn to_json(value: &impl Serialize) -> serde_json::Result<String> {
     if printed.bytes().all(|b| b < 0x7f) {
         return Ok(printed);
     }
-    let mut out = String::with_capacity(printed.len() + 16);
-    for c in printed.chars() {
+    Ok(escaped(&printed))
+}
+
+/// Prints a document as [`to_json`] does; a large answer goes to the writer as it is printed.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_json(envelope: &Envelope<'_>, to: &mut dyn Write) -> io::Result<()> {
+    let Data::Answer(answer) = &envelope.data else {
+        return to.write_all(to_json(envelope)?.as_bytes());
+    };
+    /// Where the answer goes. Line breaks in texts are escaped, so nothing else looks like it.
+    const PLACE: &str = "\n  \"data\": null";
+    let around = to_json(&Envelope { data: Data::Value(Cow::Owned(Value::Null)), ..envelope.clone() })?;
+    let (before, after) =
+        around.split_once(PLACE).ok_or_else(|| io::Error::other("a document without data"))?;
+    write!(to, "{before}\n  \"data\": ")?;
+    answer.print(&mut Harmless(to))?;
+    to.write_all(after.as_bytes())
+}
+
+/// Escapes on the way what [`to_json`] escapes. What it is given at a time is whole characters, as [`BufWriter`] never
+/// breaks what is written to it at once.
+struct Harmless<'w>(&'w mut dyn Write);
+
+impl Write for Harmless<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) if bytes.iter().any(|b| *b >= 0x7f) => self.0.write_all(escaped(text).as_bytes())?,
+            _ => self.0.write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
         if c != '\n' && layout::is_control(c) {
             out.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             out.push(c);
         }
     }
-    Ok(out)
+    out
 }
 
-/// As YAML: the same document in the same order.
+/// Prints a document as YAML: the same in the same order.
 ///
 /// # Errors
-/// As [`to_json`].
-pub fn to_yaml(value: &impl Serialize) -> serde_json::Result<String> {
-    Ok(super::yaml::to_yaml(&serde_json::to_value(value)?))
+/// When it cannot be written.
+pub fn write_yaml(envelope: &Envelope<'_>, to: &mut dyn Write) -> io::Result<()> {
+    to.write_all(super::yaml::to_yaml(&serde_json::to_value(envelope)?).as_bytes())
 }

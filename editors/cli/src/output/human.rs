@@ -167,10 +167,13 @@ pub fn minutes(text: &str) -> String {
 }
 
 fn minutes_if_time(text: &str) -> String {
+    if is_time(text) { minutes(text) } else { text.to_owned() }
+}
+
+/// Whether a text looks like an RFC 3339 time.
+pub fn is_time(text: &str) -> bool {
     let b = text.as_bytes();
-    let looks =
-        b.len() >= 20 && b[4] == b'-' && b[7] == b'-' && b[10] == b'T' && b[13] == b':' && b[16] == b':';
-    if looks { minutes(text) } else { text.to_owned() }
+    b.len() >= 20 && b[4] == b'-' && b[7] == b'-' && b[10] == b'T' && b[13] == b':' && b[16] == b':'
 }
 
 /// How long ago something was: `just now`, `4m ago`, `3h ago`, `2d ago`. Both are seconds since the epoch; a moment in
@@ -188,20 +191,29 @@ pub fn ago(then: i64, now: i64) -> String {
 /// The shortest beginnings, of at least `least` characters, that tell these ids apart from each other. Texts that are no
 /// ULIDs stay whole.
 pub fn short_ids(ids: &[&str], least: usize) -> Vec<String> {
-    let mut sorted: Vec<&str> = ids.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
     // In sorted order, whatever shares the longest beginning with an id stands right beside it.
+    let mut order: Vec<usize> = (0..ids.len()).collect();
+    order.sort_unstable_by_key(|at| ids[*at]);
     let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(x, y)| x == y).count();
-    let short = |id: &&str| {
-        let Some(prefix) = ulid_prefix(id) else { return (*id).to_owned() };
-        let at = sorted.partition_point(|other| other < id);
-        let before = at.checked_sub(1).map_or(0, |i| shared(id, sorted[i]));
-        let after = sorted.get(at + 1).map_or(0, |other| shared(id, other));
-        let length = (prefix + least).max(before.max(after) + 1).min(id.len());
-        id[..length].to_owned()
-    };
-    ids.iter().map(short).collect()
+    let mut short = vec![String::new(); ids.len()];
+    let mut before = 0;
+    let mut rest = order.as_slice();
+    while let Some(first) = rest.first() {
+        let id = ids[*first];
+        // The same id may come several times.
+        let same = rest.iter().take_while(|at| ids[**at] == id).count();
+        let after = rest.get(same).map_or(0, |next| shared(id, ids[*next]));
+        let shown = match ulid_prefix(id) {
+            None => id,
+            Some(prefix) => &id[..(prefix + least).max(before.max(after) + 1).min(id.len())],
+        };
+        for at in &rest[..same] {
+            short[*at] = shown.to_owned();
+        }
+        before = after;
+        rest = &rest[same..];
+    }
+    short
 }
 
 /// The first ten characters of a ULID, enough for a line of prose; other texts unchanged.

@@ -16,9 +16,14 @@ pub type Input = Box<dyn FnMut(&str, bool) -> Option<String> + Send>;
 const PIPE_WAIT: u16 = 2_000;
 
 /// The question as it is shown.
-pub fn question(text: &str, bold: bool) -> String {
-    let text = layout::clean(text).replace('\n', " ");
-    if bold { format!("\x1b[1m{text}\x1b[0m [y/N]: ") } else { format!("{} [y/N]: ", layout::ascii(&text)) }
+pub fn question(warning: Option<&str>, text: &str, bold: bool) -> String {
+    let line = |text: &str| layout::clean(text).replace('\n', " ");
+    let warning = warning.map(|text| format!("{}\n", line(text))).unwrap_or_default();
+    let text = line(text);
+    match bold {
+        true => format!("{warning}\x1b[1m{text}\x1b[0m [y/N]: "),
+        false => format!("{} [y/N]: ", layout::ascii(&format!("{warning}{text}"))),
+    }
 }
 
 /// `y` or `yes`, in any case.

@@ -87,8 +87,8 @@ impl Output {
             Format::Table | Format::Color | Format::Plain => {
                 Box::new(Sequential::new(Box::new(view), writer))
             }
-            Format::Json => Box::new(Accumulate::new(|e| document::to_json(e), writer)),
-            Format::Yaml => Box::new(Accumulate::new(|e| document::to_yaml(e), writer)),
+            Format::Json => Box::new(Accumulate::new(document::write_json, writer)),
+            Format::Yaml => Box::new(Accumulate::new(document::write_yaml, writer)),
         })
     }
 
@@ -145,19 +145,13 @@ impl Output {
         self
     }
 
-    /// As [`Output::set_data`], straight from what the engine returned, for large answers; does nothing where nobody
+    /// As [`Output::set_data`], straight from what the engine returned: for large answers. Nothing is kept where nobody
     /// reads it.
-    ///
-    /// # Errors
-    /// When the answer is no JSON.
-    pub fn set_answer(&self, answer: &impl Serialize) -> serde_json::Result<&Self> {
-        let whole = match self.shared.format {
-            Format::Json => Whole::print(answer)?,
-            Format::Yaml => Whole::Value(serde_json::to_value(answer)?),
-            _ => return Ok(self),
-        };
-        self.shared.change(|doc| doc.base = Some(whole));
-        Ok(self)
+    pub fn set_answer(&self, answer: impl Serialize + Send + Sync + 'static) -> &Self {
+        if self.shared.format.is_document() {
+            self.shared.change(|doc| doc.base = Some(Whole::Answer(Arc::new(answer))));
+        }
+        self
     }
 
     /// Sets a value at a dotted path of `data` that no element shows.
@@ -309,24 +303,37 @@ impl Output {
         if assume_yes {
             return true;
         }
+        match self.ask(None, question) {
+            Some(true) => true,
+            answer => {
+                self.decline(answer.is_some());
+                false
+            }
+        }
+    }
+
+    /// Asks `<question> [y/N]: `, after a line of warning where there is one. `None` when nobody answered.
+    pub fn ask(&self, warning: Option<&str>, question: &str) -> Option<bool> {
         let on_output = self.shared.caps.is_tty && !self.shared.format.is_document();
         self.shared.emit(What::Suspended(on_output));
         let bold = on_output && View::new(self.shared.format, &self.shared.caps).color;
-        let question = prompt::question(question, bold);
+        let question = prompt::question(warning, question, bold);
         let answer = {
             let mut input = self.shared.input.lock().unwrap_or_else(PoisonError::into_inner);
             input(&question, on_output)
         };
         self.shared.emit(What::Resumed);
-        if answer.as_deref().is_some_and(prompt::is_yes) {
-            return true;
-        }
+        answer.as_deref().map(prompt::is_yes)
+    }
+
+    /// Ends the run as cancelled (exit code 1), because of the answer or for the lack of one; the caller must change
+    /// nothing and return.
+    pub fn decline(&self, answered: bool) {
         self.shared.lock().declined = true;
         let status = self.warn("Operation cancelled");
-        if answer.is_none() {
+        if !answered {
             status.detail("Nobody answered the question. Use --yes to go on without asking.");
         }
-        false
     }
 
     // ---- the end -----------------------------------------------------------------------------------------------

@@ -65,8 +65,14 @@ pub trait Renderer: Send {
 
 impl Renderer for View {
     fn render(&self, element: &Element, now: Duration) -> String {
-        if matches!(element, Element::Progress(p) if p.transient) {
-            return String::new();
+        match element {
+            Element::Progress(progress) if progress.transient => return String::new(),
+            Element::Table(table) => {
+                if let Some(text) = render::plain_table(table, self) {
+                    return text;
+                }
+            }
+            _ => {}
         }
         let view = View { now, ..self.clone() };
         render::rows(element, &view).iter().map(|row| render::paint(row, &view) + "\n").collect()
@@ -189,7 +195,7 @@ impl Strategy for Sequential {
 }
 
 /// How a document is printed.
-pub type Print = fn(&Envelope<'_>) -> serde_json::Result<String>;
+pub type Print = fn(&Envelope<'_>, &mut dyn Write) -> io::Result<()>;
 
 /// `json` and `yaml`: one document at the end.
 pub struct Accumulate {
@@ -207,7 +213,10 @@ impl Accumulate {
 impl Strategy for Accumulate {
     fn on(&mut self, event: &Event<'_>, doc: &Document) -> io::Result<()> {
         match event.what {
-            What::SessionEnd => write_all(&mut self.writer, &(self.print)(&doc.envelope())?),
+            What::SessionEnd => {
+                (self.print)(&doc.envelope(), &mut self.writer)?;
+                self.writer.flush()
+            }
             _ => Ok(()),
         }
     }

@@ -3,8 +3,11 @@
 
 mod errors;
 mod formats;
+mod known_servers;
 mod path;
 mod processes;
+mod quickstart;
 mod registry;
 mod shell;
+mod system;
 mod world;

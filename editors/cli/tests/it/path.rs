@@ -113,7 +113,8 @@ fn a_decision_that_waits_is_answered_by_number_and_the_plan_goes_on() {
     assert_eq!(data["decision_created"]["type"], "user_intervention");
     assert_eq!(
         (&data["phase"], &data["awaiting"]["kind"]),
-        (&json!("strategize"), &json!("execute_approval"))
+        (&json!("execute"), &json!("apply_approval")),
+        "what a person chose needs no more confidence"
     );
     let tree = world.json(&["plan", "tree", &plan, "--show-superseded"]);
     assert_eq!(tree["data"]["summary"]["superseded"], 1);

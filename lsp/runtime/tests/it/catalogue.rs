@@ -18,7 +18,12 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("basedpyright", "a.py", "x: int = 'text'\n", "is not assignable to"),
     ("pyright", "a.py", "x: int = 'text'\n", "is not assignable to"),
     ("ty", "a.py", "x: int = 'text'\n", "is not assignable to"),
-    ("typescript-language-server", "a.ts", "export const n: number = 'x';\n", "is not assignable to type 'number'"),
+    (
+        "typescript-language-server",
+        "a.ts",
+        "export const n: number = 'x';\n",
+        "is not assignable to type 'number'",
+    ),
     ("bash-language-server", "a.sh", "#!/bin/sh\ncd $1\n", "Double quote to prevent globbing"),
     ("yaml-language-server", "a.yaml", "a: [1\nb: 2\n", "Flow sequence"),
     ("clangd", "a.c", "int f(void) { return x; }\n", "undeclared identifier"),

@@ -222,7 +222,11 @@ async fn a_client_that_fails_is_explained_and_leaves_nothing() {
         echo "The virtual environment was not created successfully because ensurepip is not available."
         exit 1"#;
     for (script, kind, message) in [
-        (no_network, ErrorKind::Network, "ruff could not be installed with pip: its registry cannot be reached"),
+        (
+            no_network,
+            ErrorKind::Network,
+            "ruff could not be installed with pip: its registry cannot be reached",
+        ),
         (
             no_venv,
             ErrorKind::Configuration,
@@ -267,9 +271,9 @@ async fn two_installs_at_once_are_one() {
     let (first_done, second_done) = (first.0.unwrap(), second.0.unwrap());
     assert_eq!(first_done.installed, second_done.installed);
     assert_eq!(machine.runs(), 2, "one venv, one pip");
-    let waited = [&first.1, &second.1].into_iter().filter(|steps| {
-        steps.iter().any(|step| step == "Waits for another install of ruff")
-    });
+    let waited = [&first.1, &second.1]
+        .into_iter()
+        .filter(|steps| steps.iter().any(|step| step == "Waits for another install of ruff"));
     assert_eq!(waited.count(), 1);
     assert_eq!(machine.left().len(), 2);
 }
@@ -288,7 +292,10 @@ async fn what_is_in_the_way_is_not_touched_and_what_was_left_is_swept_up() {
     }
     machine.installed(ruff()).await;
     let left = machine.left();
-    assert!(!left.contains(&".ruff@lost".to_owned()) && left.contains(&".ruff-other@kept".to_owned()), "{left:?}");
+    assert!(
+        !left.contains(&".ruff@lost".to_owned()) && left.contains(&".ruff-other@kept".to_owned()),
+        "{left:?}"
+    );
     // A folder that cannot be made.
     let broken = Machine::new(&[("python3", PIP)]);
     fs::write(broken.at("data"), "a file").unwrap();
@@ -308,7 +315,7 @@ while :; do echo more >>"$3/bin/more"; mkdir -p "$3/deep/er"; done
 async fn an_install_that_is_given_up_leaves_nothing() {
     let machine = Machine::new(&[("python3", HANGS)]);
     let begun = async {
-        while fs::read_to_string(machine.at("pid")).is_ok_and(|pid| !pid.is_empty()) == false {
+        while !fs::read_to_string(machine.at("pid")).is_ok_and(|pid| pid.ends_with('\n')) {
             tokio::task::yield_now().await;
         }
     };

@@ -134,7 +134,7 @@ fn applied(data: &mut Value, standing: &StatusOutput, files: usize) {
             "phase": standing.phase,
             "state": standing.state,
             "total_duration": standing.timing.total_duration,
-            "total_cost": "$0.0000",
+            "total_cost": standing.cost.cost_so_far,
             "decisions_made": standing.execution.decisions_made,
             "child_plans": standing.execution.child_plans,
         },

@@ -56,6 +56,9 @@ pub fn run(run: &Run, place: &str) -> Outcome {
         }
         table.when_empty("decisions", &[]);
     }
+    for warning in &found.warnings {
+        out.warn(warning.as_str());
+    }
     let count = found.segments.len() as u64;
     out.set_data(data);
     out.ok(match line {

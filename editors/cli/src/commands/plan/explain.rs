@@ -98,9 +98,8 @@ pub fn run(run: &Run, args: ExplainArgs) -> Outcome {
             panel.line(reasoning)
         };
     }
-    if found.status == agents_domain::decision::DecisionStatus::Pending {
-        out.hint("Answer", [found.correction_hint.as_str()]);
-    }
+    let pending = found.status == agents_domain::decision::DecisionStatus::Pending;
+    out.hint(if pending { "Answer" } else { "Correct" }, found.correction_hint);
     out.set_data(data);
     out.ok("Decision explained");
     Ok(())

@@ -1,7 +1,7 @@
 //! `agents plan list`.
 
-use agents_domain::Error;
 use agents_engine::operations::plan::List;
+use serde_json::Value;
 
 use crate::args::PlanListArgs;
 use crate::commands::{json, listed};
@@ -26,7 +26,11 @@ pub fn run(run: &Run, args: PlanListArgs) -> Outcome {
     let PlanListArgs { pattern, phase, state, project, action, namespace } = args;
     let found = run.env.engine()?.call(List { phase, state, project, namespace, action, pattern })?;
     let total = found.plans.len();
-    out.set_answer(&found).map_err(|e| Error::internal(format!("the answer is no JSON: {e}")))?;
+    if out.format().is_document() {
+        out.set_answer(found);
+        out.ok(listed(total, "plan", "plans"));
+        return Ok(());
+    }
     let columns = vec![
         col("id", "ID").id(),
         col("phase", "Phase"),
@@ -36,20 +40,20 @@ pub fn run(run: &Run, args: PlanListArgs) -> Outcome {
         col("elapsed", "Elapsed"),
     ];
     let table = out.table(None, "Plans", columns);
-    table.fill(found.plans.iter().map(|plan| {
-        [
-            plan.id.to_string().into(),
-            plan.phase.as_str().into(),
-            plan.state.as_str().into(),
-            plan.action.as_str().into(),
-            plan.project.as_str().into(),
-            plan.elapsed.as_str().into(),
-        ]
+    let waiting: Vec<(usize, String)> = found
+        .plans
+        .iter()
+        .enumerate()
+        .filter_map(|(row, plan)| Some((row, plan.awaiting.clone()?)))
+        .collect();
+    // There may be thousands of them: their texts are moved, not copied.
+    table.fill(found.plans.into_iter().map(|plan| {
+        let (phase, state) = (plan.phase.as_str(), plan.state.as_str());
+        [plan.id.to_string(), phase.into(), state.into(), plan.action, plan.project, plan.elapsed]
+            .map(Value::from)
     }));
-    for (row, plan) in found.plans.iter().enumerate() {
-        if let Some(kind) = &plan.awaiting {
-            table.instead(row, "state", warn(format!("waits: {}", short(kind))));
-        }
+    for (row, kind) in waiting {
+        table.instead(row, "state", warn(format!("waits: {}", short(&kind))));
     }
     table.when_empty("plans", &["agents action list", "agents plan use <ACTION> <PROJECT>"]);
     drop(table);

@@ -2,14 +2,14 @@
 
 mod apply;
 mod blame;
-mod changes;
+pub(super) mod changes;
 mod explain;
 mod follow;
 mod list;
-mod pause;
+pub(super) mod pause;
 mod start;
 mod status;
-mod tree;
+pub(super) mod tree;
 
 use agents_domain::ids::PlanId;
 use agents_engine::Engine;

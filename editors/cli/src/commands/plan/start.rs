@@ -90,12 +90,11 @@ fn created(out: &Output, data: &Value) {
         .pick(data, "automation.read_only", "Read-Only", Kind::Auto);
     let resources = data["context"]["resources"].as_array().map_or(0, Vec::len);
     let names = texts(&data["context"]["resources"]).collect::<Vec<_>>().join(", ");
-    out.panel(None, "Context").row("Resources", format!("{resources} ({names})")).pick(
-        data,
-        "context.view",
-        "View",
-        Kind::Text,
-    );
+    out.panel(None, "Context")
+        .row("Resources", format!("{resources} ({names})"))
+        .pick(data, "context.indexed_files", "Indexed Files", Kind::Count)
+        .pick(data, "context.view", "View", Kind::Text)
+        .pick(data, "context.hot_token_budget", "Hot Token Budget", Kind::Count);
     if data["invariants"].as_array().is_some_and(|list| !list.is_empty()) {
         let columns = vec![col("scope", "Scope"), col("source", "Source"), col("text", "Invariant").wrap()];
         out.table(None, "Plan Invariants", columns).rows(&data["invariants"]);
@@ -119,16 +118,21 @@ pub fn execute(run: &Run, args: StartArgs) -> Outcome {
     let (plan, attached) = (started.plan_id, started.attached);
     let mut data = json(&started)?;
     out.set_data(data.clone());
-    let panel = out.panel(None, "Execution");
+    let panel = out.panel(None, if started.resumed { "Execution Resumed" } else { "Execution" });
     panel.pick(&data, "plan_id", "Plan", Kind::Id).pick(&data, "phase", "Phase", Kind::Text).pick(
         &data,
         "attempt",
         "Attempt",
         Kind::Count,
     );
-    if attached {
-        panel.row("Worker", own("at work already — attached"));
-    }
+    match attached {
+        true => panel.row("Worker", own(format!("{} — attached", started.worker))),
+        false => panel.row("Worker", started.worker.as_str()),
+    };
+    panel
+        .pick(&data, "checkpoint", "Checkpoint", Kind::Id)
+        .pick(&data, "resumed_from", "Resumed From", Kind::Text)
+        .pick(&data, "started", "Started", Kind::Time);
     drop(panel);
     if !data["sandbox"].is_null() {
         out.panel(None, "Sandbox")
@@ -141,7 +145,15 @@ pub fn execute(run: &Run, args: StartArgs) -> Outcome {
         .pick(&data, "strategy_summary.headline", "Outcome", Kind::Text)
         .pick(&data, "strategy_summary.decisions", "Decisions", Kind::Count)
         .pick(&data, "strategy_summary.invariants", "Invariants", Kind::Count)
-        .pick(&data, "strategy_summary.planned_child_plans", "Planned Child Plans", Kind::Count);
+        .pick(&data, "strategy_summary.planned_child_plans", "Planned Child Plans", Kind::Count)
+        .pick(&data, "strategy_summary.estimated_files", "Estimated Files", Kind::Count)
+        .pick(&data, "strategy_summary.risk", "Risk", Kind::Text);
+    if !started.guidance.is_empty() {
+        bullets(&out.panel(None, "Guidance"), started.guidance.iter().map(String::as_str));
+    }
+    if let Some(checkpoint) = started.checkpoint {
+        out.info(format!("Execution resumed from checkpoint {checkpoint}"));
+    }
     if args.detach {
         out.set_data(detached(data));
         out.hint("Next Steps", [format!("agents plan follow {plan}"), format!("agents plan status {plan}")]);

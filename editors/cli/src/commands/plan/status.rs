@@ -37,11 +37,17 @@ pub fn run(run: &Run, plan: &str) -> Outcome {
                 .pick(&data, "result.decisions_made", "Decisions Made", Kind::Count)
                 .pick(&data, "execution.child_plans", "Child Plans", Kind::Text)
                 .row("Artifacts", counted_files(&data["result"]["artifacts"]))
-                .row("Changes", human::changes(&data["result"]));
+                .row("Changes", human::changes(&data["result"]))
+                .pick(&data, "result.validations", "Validations", Kind::Text)
+                .pick(&data, "result.total_cost", "Total Cost", Kind::Text);
         }
         None if standing.phase == Phase::Strategize => {
             let panel = out.panel(None, "Strategy Progress");
-            panel.pick(&data, "execution.decisions_made", "Decisions Made", Kind::Count);
+            panel
+                .pick(&data, "strategy_progress.decisions_made", "Decisions Made", Kind::Count)
+                .pick(&data, "strategy_progress.invariants_enforced", "Invariants Enforced", Kind::Count)
+                .pick(&data, "strategy_progress.child_plans_planned", "Child Plans Planned", Kind::Count)
+                .pick(&data, "strategy_progress.elapsed", "Elapsed", Kind::Text);
             if standing.pending_decisions > 0 {
                 panel.pick(&data, "pending_decisions", "Wait for You", Kind::Count);
             }
@@ -56,6 +62,12 @@ pub fn run(run: &Run, plan: &str) -> Outcome {
                 .pick(&data, "execution.child_plans", "Child Plans", Kind::Text)
                 .pick(&data, "execution.checkpoints", "Checkpoints", Kind::Count);
         }
+    }
+    if standing.cost.tokens_used > 0 {
+        out.panel(None, "Cost")
+            .pick(&data, "cost.tokens_used", "Tokens Used", Kind::Count)
+            .pick(&data, "cost.cost_so_far", "Cost So Far", Kind::Text)
+            .pick(&data, "cost.estimated", "Estimated", Kind::Text);
     }
     for (phase, summary) in &standing.summaries {
         if !summary.headline.is_empty() {

@@ -9,7 +9,7 @@ use crate::args::TreeArgs;
 use crate::commands::{json, text, texts};
 use crate::failure::Outcome;
 use crate::output::human::{self, counted};
-use crate::output::{Kind, Mark, Node, Styled, Tone, TreeHandle, bad, col, dim, good, id, warn};
+use crate::output::{Kind, Mark, Node, Output, Styled, Tone, TreeHandle, bad, col, dim, good, id, warn};
 use crate::run::Run;
 
 /// From this confidence on a decision is shown as a sure one.
@@ -27,12 +27,7 @@ pub fn run(run: &Run, args: TreeArgs) -> Outcome {
     let plan = found.plan_id.to_string();
     let (superseded, pending) = (found.summary.superseded, found.summary.pending);
     let data = json(&found)?;
-    let root = Node::new(Styled::from("Plan: ").and(id(plan.as_str())));
-    let tree = out.tree(None, "Decision Tree", root);
-    let list = Value::Array(data.get("tree").filter(|tree| !tree.is_null()).cloned().into_iter().collect());
-    let short = short_ids(&list);
-    tree.grow(TreeHandle::ROOT, &list, |decision| node(decision, &short));
-    drop(tree);
+    show(out, &data);
     let panel = out.panel(None, "Tree Summary");
     panel
         .pick(&data, "summary.nodes", "Nodes", Kind::Count)
@@ -64,6 +59,15 @@ pub fn run(run: &Run, args: TreeArgs) -> Outcome {
         out.warn(format!("{one} for you")).detail(format!("agents plan status {plan}"));
     }
     Ok(())
+}
+
+/// The tree itself, of what the engine answered.
+pub fn show(out: &Output, data: &Value) {
+    let root = Node::new(Styled::from("Plan: ").and(id(text(data, "plan_id"))));
+    let tree = out.tree(None, "Decision Tree", root);
+    let list = Value::Array(data.get("tree").filter(|tree| !tree.is_null()).cloned().into_iter().collect());
+    let short = short_ids(&list);
+    tree.grow(TreeHandle::ROOT, &list, |decision| node(decision, &short));
 }
 
 /// `✓ [strategy_choice] 01HXM9A1C2 What about it? → This (0.85)`

@@ -15,6 +15,8 @@ use super::format::{Background, Caps, Format};
 use super::layout::{self, Line};
 use super::styled::{Styled, Tone};
 
+pub use table::plain as plain_table;
+
 /// How a format shows elements on this terminal at this moment.
 #[derive(Debug, Clone)]
 pub struct View {

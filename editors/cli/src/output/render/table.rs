@@ -6,6 +6,7 @@ use crate::output::human::{self, Kind};
 use crate::output::layout::{self, Keep, Line};
 use crate::output::styled::{Styled, Tone};
 use serde_json::Value;
+use std::borrow::Cow;
 
 use super::View;
 use super::frame::frame;
@@ -59,6 +60,93 @@ pub(super) fn rows(table: &Table, view: &View) -> Vec<Line> {
         }
     }
     frame(title, body, table.border, Tone::Plain, view)
+}
+
+/// A finished table in the ASCII layout without colours, as [`rows`] and [`super::paint`] would show it, but without
+/// rows and spans on the way: such tables go into pipes and may be long. Nothing for other views and for empty tables.
+pub fn plain(table: &Table, view: &View) -> Option<String> {
+    if view.boxed || view.color || view.open || table.rows.is_empty() {
+        return None;
+    }
+    let ordered = table.ordered();
+    let hidden = table.max_rows.map_or(0, |most| ordered.len().saturating_sub(most));
+    let shown = &ordered[..ordered.len() - hidden];
+    let columns = &table.columns;
+    let ids: Vec<Option<Vec<String>>> =
+        (0..columns.len()).map(|c| shortened(columns[c].kind, c, shown)).collect();
+    let mut cells: Vec<Cow<'_, str>> = Vec::with_capacity(shown.len() * columns.len());
+    for (r, row) in shown.iter().enumerate() {
+        for (c, column) in columns.iter().enumerate() {
+            let other = row.shown.iter().rev().find(|(at, _)| *at == c).map(|(_, shown)| shown.clone());
+            cells.push(match (other, column.kind, &row.values[c], &ids[c]) {
+                (Some(shown), ..) => view.one_line(shown).text().into(),
+                (None, Kind::Id, Value::String(_), Some(ids)) => one_line(&ids[r], view),
+                (None, Kind::Text | Kind::State | Kind::Path, Value::String(text), _) => one_line(text, view),
+                (None, Kind::Auto, Value::String(text), _) if !human::is_time(text) => one_line(text, view),
+                (None, kind, value, _) => view.one_line(human::show(kind, value)).text().into(),
+            });
+        }
+    }
+    let headers: Vec<String> = columns.iter().map(|c| view.own(&c.label, Tone::Title).text()).collect();
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|c| {
+            let column = cells.iter().skip(c).step_by(columns.len());
+            column.map(|cell| layout::width(cell)).max().unwrap_or(0).max(layout::width(&headers[c]))
+        })
+        .collect();
+    let mut out =
+        String::with_capacity((widths.iter().sum::<usize>() + GAP * columns.len()) * (shown.len() + 2));
+    let title = view.own(&table.title, Tone::Title).text();
+    if !title.is_empty() {
+        out.push_str(&title);
+        out.push('\n');
+    }
+    let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+    line(&mut out, headers.iter().map(String::as_str), columns, &widths);
+    line(&mut out, rule.iter().map(String::as_str), columns, &widths);
+    for row in cells.chunks(columns.len().max(1)) {
+        line(&mut out, row.iter().map(AsRef::as_ref), columns, &widths);
+    }
+    if hidden > 0 {
+        out.push_str(&format!("  ({} and {} more rows)\n", view.ellipsis(), human::count(hidden as u64)));
+    }
+    if !table.summary.is_empty() {
+        out.push('\n');
+        for (label, value) in &table.summary {
+            let label = view.own(label, Tone::Key).text();
+            out.push_str(&format!("  {label}: {}\n", view.one_line(value.clone()).text()));
+        }
+    }
+    Some(out)
+}
+
+/// A text on one row; one that needs nothing done is not copied.
+fn one_line<'t>(text: &'t str, view: &View) -> Cow<'t, str> {
+    match text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+        true => text.into(),
+        false => view.one_line(text.into()).text().into(),
+    }
+}
+
+/// Appends an indented row without spaces at its end.
+fn line<'t>(out: &mut String, cells: impl Iterator<Item = &'t str>, columns: &[Column], widths: &[usize]) {
+    let begin = out.len();
+    let spaces = |out: &mut String, n: usize| out.extend(std::iter::repeat_n(' ', n));
+    spaces(out, GAP);
+    for (c, cell) in cells.enumerate() {
+        let room = widths[c].saturating_sub(layout::width(cell));
+        let before = match columns[c].align {
+            Align::Left => 0,
+            Align::Right => room,
+            Align::Center => room / 2,
+        };
+        spaces(out, before + if c > 0 { GAP } else { 0 });
+        out.push_str(cell);
+        spaces(out, room - before);
+    }
+    let kept = out.trim_end_matches(' ').len();
+    out.truncate(kept.max(begin));
+    out.push('\n');
 }
 
 fn empty(table: &Table, title: Line, view: &View) -> Vec<Line> {

@@ -3,6 +3,7 @@
 mod envelope;
 mod golden;
 mod human;
+mod large;
 mod layout;
 mod live;
 mod process;
