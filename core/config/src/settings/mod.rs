@@ -253,11 +253,7 @@ impl Config {
 
     /// The same flags and environment with another text of the file: what it says by now, or would say. `env` looks
     /// up the variables that the text uses.
-    pub fn with_file(
-        &self,
-        file: Option<ConfigFile>,
-        env: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self> {
+    pub fn with_file(&self, file: Option<ConfigFile>, env: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let (file, mut warnings, file_path) = match file {
             Some(file) => {
                 read_file(&file, env, self.home.as_deref()).map(|(v, w)| (v, w, Some(file.path)))?

@@ -96,6 +96,7 @@ pub fn plan(n: u64) -> Plan {
         created_at,
         updated_at: created_at,
         phase_times: [(Phase::Strategize, PhaseTimes { started: created_at, finished: None })].into(),
+        cancel_reason: None,
         completed_at: None,
         epoch: 0,
     }

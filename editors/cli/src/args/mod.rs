@@ -33,6 +33,9 @@ pub use system::{ConfigCommand, ConfigGetArgs, ConfigListArgs, ConfigSetArgs, Di
     version,
     about = "Plans that change code: what was decided and why, in a sandbox until it is applied",
     after_help = "\
+To see it all once:
+  agents quickstart
+
 The usual path:
   agents resource add git-checkout local/repo --path .
   agents project create local/app --resource local/repo
@@ -85,6 +88,9 @@ const FORMAT_HELP: &str = "How output is shown: rich, color, table, plain, json,
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// See it all once: find problems in a repository, decide, fix them in a sandbox, look, apply.
+    #[command(after_help = quickstart::HELP)]
+    Quickstart(QuickstartArgs),
     /// Show the version of the program and how it was built.
     #[command(after_help = "Examples:\n  agents version\n  agents version --format json")]
     Version,
@@ -97,9 +103,6 @@ pub enum Command {
     /// Make the data directory with everything in it, or make it anew and keep a backup.
     #[command(after_help = "Examples:\n  agents init\n  agents --data-dir ./data init --yes")]
     Init(Yes),
-    /// See it all once: find problems in a repository, decide, fix them in a sandbox, look, apply.
-    #[command(after_help = quickstart::HELP)]
-    Quickstart(QuickstartArgs),
     /// Register what plans work on.
     #[command(subcommand, arg_required_else_help = true)]
     Resource(ResourceCommand),

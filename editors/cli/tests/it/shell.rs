@@ -34,7 +34,8 @@ fn the_long_name_is_the_same_program() {
     let long = world.dir.path().join("cleveragents");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_agents"), &long).unwrap();
     let run = |args: &[&str]| {
-        let output = std::process::Command::new(&long).args(args).env("HOME", world.dir.path()).output().unwrap();
+        let output =
+            std::process::Command::new(&long).args(args).env("HOME", world.dir.path()).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let version: serde_json::Value = serde_json::from_str(&run(&["version", "--format", "json"])).unwrap();

@@ -479,3 +479,33 @@ fn two_processes_that_set_keys_at_once_lose_nothing() {
         assert_eq!(got["data"]["resolution_chain"][3]["value"].to_string().trim_matches('"'), value, "{key}");
     }
 }
+
+// COM-003, OUT-001, CLI-198
+#[test]
+fn each_of_these_commands_speaks_every_format() {
+    let world = World::new();
+    for line in [
+        "init",
+        "diagnostics",
+        "diagnostics --cleanup",
+        "config set plan.concurrency 3",
+        "config get plan.concurrency",
+        "config list plan.*",
+        "init --yes",
+    ] {
+        let args: Vec<&str> = line.split(' ').collect();
+        for format in ["rich", "table", "color", "plain", "yaml"] {
+            let ran = world.run_in(format, &args);
+            assert_eq!(ran.code, Some(0), "{format} {line}: {}", ran.stdout);
+            assert!(
+                !ran.stdout.trim().is_empty() && !ran.stderr.contains("panicked"),
+                "{format} {line}: {}",
+                ran.stderr
+            );
+            if format == "plain" {
+                assert!(ran.stdout.is_ascii() && !ran.stdout.contains('\x1b'), "{line}: {}", ran.stdout);
+            }
+        }
+        world.json(&args);
+    }
+}

@@ -36,6 +36,20 @@ fn every_server_that_can_be_installed_has_a_sample() {
     assert_eq!(installable.map(|server| server.name.as_str()).collect::<Vec<_>>(), sampled);
 }
 
+#[test]
+fn what_is_tested_is_what_is_installed() {
+    let pins = include_str!("../../../../tests/tools/pins");
+    for server in servers() {
+        let Install::Packages(recipe) = &server.install else { continue };
+        for (package, version) in &recipe.packages {
+            let pinned = pins.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let pinned: Vec<_> = pinned.filter(|words| words.get(1) == Some(&package.as_str())).collect();
+            assert_eq!(pinned.len(), 1, "{package} in tests/tools/pins");
+            assert_eq!(pinned[0][2], version, "{package} in tests/tools/pins and in the catalogue");
+        }
+    }
+}
+
 async fn finds(name: &str) {
     let (_, path, text, message) = WRONG.iter().find(|(server, ..)| *server == name).unwrap();
     let server = find(name).unwrap();

@@ -416,7 +416,10 @@ async fn a_check_reports_what_a_server_really_offers() {
 
     for (mode, expected) in [("push", DiagnosticsMode::Push), ("pull", DiagnosticsMode::Pull)] {
         let world = World::new(script(json!({ "diagnostics": mode })));
-        assert_eq!(world.runtime.check(&world.definition, Some(&world.root()), LONG).await.diagnostics, Some(expected));
+        assert_eq!(
+            world.runtime.check(&world.definition, Some(&world.root()), LONG).await.diagnostics,
+            Some(expected)
+        );
     }
     let mut world = World::new(script(json!({})));
     world.define(|definition| definition.env = [("X".to_owned(), "${AGENTS_NOT_SET}".to_owned())].into());

@@ -7,7 +7,8 @@ use std::time::Duration;
 use agents_domain::diagnostics::Diagnostic;
 use agents_domain::language_server::LanguageServerDefinition;
 use agents_domain::ports::language_servers::{
-    CodeActionOffer, DiagnosticsMode, FileEvent, FileEventKind, LanguageServers, LanguageWorkspace, WorkspaceSpec,
+    CodeActionOffer, DiagnosticsMode, FileEvent, FileEventKind, LanguageServers, LanguageWorkspace,
+    WorkspaceSpec,
 };
 use agents_domain::text::{FileEdit, apply_edits};
 use agents_lsp_runtime::Runtime;

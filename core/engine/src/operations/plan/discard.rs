@@ -1,10 +1,11 @@
 //! `plan/discard`: what a cancelled plan left in its sandbox, taken away.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use agents_domain::ids::PlanId;
-use agents_domain::plan::State;
+use agents_domain::plan::{Plan, State};
 use agents_domain::{Error, Result};
 use agents_sandbox::{Removal, Repository};
 use schemars::JsonSchema;
@@ -57,11 +58,9 @@ impl Operation for Discard {
             }
             std::thread::sleep(POLL);
         }
-        // Its worker may have made the sandbox after the plan was cancelled.
-        let plan = engine.plan(&id.to_string())?;
         let mut removed = Vec::new();
-        for sandbox in &plan.sandboxes {
-            let gone = Repository::open(Path::new(&sandbox.original))
+        for checkout in checkouts(engine, &engine.plan(&id.to_string())?)? {
+            let gone = Repository::open(&checkout)
                 .and_then(|repository| agents_sandbox::cleanup(&repository, id, Removal::Discard))
                 .map_err(sandboxes::sandbox_error)?;
             removed.extend(gone.iter().map(|dir| dir.display().to_string()));
@@ -70,4 +69,22 @@ impl Operation for Discard {
         let _ = std::fs::remove_dir(engine.data_dir.join("sandboxes").join(id.to_string()));
         Ok(DiscardOutput { plan_id: id, removed })
     }
+}
+
+/// The checkouts that a plan may have a sandbox of: those it has recorded, and all of its projects, since a plan that was
+/// cancelled while its worker made one has recorded none.
+pub(crate) fn checkouts(engine: &Engine, plan: &Plan) -> Result<BTreeSet<PathBuf>> {
+    let mut found: BTreeSet<PathBuf> = plan.sandboxes.iter().map(|s| PathBuf::from(&s.original)).collect();
+    let linked = engine.view(|r| {
+        let mut linked = Vec::new();
+        for name in &plan.projects {
+            for link in r.project(name)?.into_iter().flat_map(|project| project.resources) {
+                linked.extend(r.resource(link.resource_id)?);
+            }
+        }
+        Ok(linked)
+    })?;
+    let checkouts = linked.into_iter().filter(|resource| resource.resource_type == "git-checkout");
+    found.extend(checkouts.filter_map(|resource| resource.location).map(PathBuf::from));
+    Ok(found)
 }

@@ -12,6 +12,7 @@ mod prompt;
 mod status;
 mod tree;
 
+pub(crate) use discard::checkouts;
 pub(crate) use lifecycle::apply_refused;
 
 pub use blame::{Blame, BlameOutput, BlamedSegment, StrategyBehind};

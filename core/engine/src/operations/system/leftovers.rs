@@ -216,8 +216,8 @@ fn remove(engine: &Engine, kind: Kind, plan: Option<PlanId>, path: &Path) -> Res
 fn remove_sandboxes(engine: &Engine, plan: PlanId, folder: &Path) -> Result<(), String> {
     let told = |error: agents_domain::Error| error.message;
     let plan = engine.view(|r| r.plan(plan)).map_err(told)?.ok_or("no such plan is known")?;
-    for sandbox in &plan.sandboxes {
-        let repository = Repository::open(Path::new(&sandbox.original))
+    for checkout in crate::operations::plan::checkouts(engine, &plan).map_err(told)? {
+        let repository = Repository::open(&checkout)
             .map_err(|error| format!("its repository cannot be opened: {error}"))?;
         match agents_sandbox::cleanup(&repository, plan.plan_id, Removal::IfClean) {
             Ok(_) => {}

@@ -162,7 +162,9 @@ pub fn errors(run: &Run, plan: &str) -> Outcome {
             .pick(&data, "is_retriable", "Retriable", Kind::Auto);
         let panel = out.panel(None, "Recovery");
         for hint in &found.recovery_hints {
-            panel.line(format!("{}:", hint.message)).line(Styled::from("  ").and(id(hint.cli_command.as_str())));
+            panel
+                .line(format!("{}:", hint.message))
+                .line(Styled::from("  ").and(id(hint.cli_command.as_str())));
         }
     } else {
         out.panel(None, "Errors")

@@ -185,7 +185,8 @@ fn line(engine: &Engine, event: &Event, with_plan: bool) -> Option<String> {
         "decision.created" => {
             let waits = if details["pending"] == Value::Bool(true) { ", waits for you" } else { "" };
             let sure = details["confidence_score"].as_f64().map_or(String::new(), |c| format!(" ({c:.2})"));
-            let what = decided(engine, text("decision_id")).unwrap_or_else(|| text("decision_type").to_owned());
+            let what =
+                decided(engine, text("decision_id")).unwrap_or_else(|| text("decision_type").to_owned());
             format!("{} {what}{sure}{waits}", short_id(text("decision_id")))
         }
         "decision.superseded" => {

@@ -2,15 +2,17 @@
 
 mod made;
 mod next;
+mod place;
 mod registry;
+mod report;
 mod sample;
 mod servers;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use agents_domain::Error;
 use agents_domain::plan::{AwaitingKind, Phase, State};
-use agents_domain::{Error, ErrorKind};
 use agents_engine::Engine;
 use agents_engine::operations::lsp::{Detect, DetectOutput, DetectedLanguage};
 use agents_engine::operations::plan::{
@@ -18,8 +20,6 @@ use agents_engine::operations::plan::{
     Use,
 };
 use agents_engine::operations::project;
-use serde::Serialize;
-use serde_json::Value;
 
 use super::json;
 use super::plan::{changes, pause, tree};
@@ -31,51 +31,13 @@ use crate::output::human::counted;
 use crate::output::{Styled, Tone, dim, good, id, strong};
 use crate::run::Run;
 use made::Made;
-use next::{Editors, Place, Program};
+use next::{Place, Program};
 use registry::Registered;
+use report::{Decided, Report, Repository};
 use servers::Ready;
 
 /// The profile of its plan: one that neither starts Execute nor applies by itself, whatever is configured.
 const PROFILE: &str = "supervised";
-
-/// What programs get.
-#[derive(Default, Serialize)]
-struct Report {
-    repository: Option<Repository>,
-    languages: Vec<DetectedLanguage>,
-    servers: Vec<Ready>,
-    resource: Option<String>,
-    project: Option<String>,
-    action: Option<String>,
-    plan_id: Option<String>,
-    decisions: Vec<Decided>,
-    files_changed: usize,
-    files: Vec<Value>,
-    applied: bool,
-    commit: Option<String>,
-    next_steps: Vec<String>,
-    editors: Option<Editors>,
-}
-
-/// The repository that was worked on.
-#[derive(Clone, Serialize)]
-struct Repository {
-    /// Its top level.
-    path: PathBuf,
-    /// It is a sample.
-    sample: bool,
-    /// It was made by this run.
-    created: bool,
-}
-
-/// A decision of Strategize.
-#[derive(Serialize)]
-struct Decided {
-    decision_id: String,
-    question: String,
-    chosen: String,
-    confidence: Option<f64>,
-}
 
 /// A quickstart on its way.
 struct Quickstart<'a> {
@@ -160,13 +122,15 @@ impl Quickstart<'_> {
     fn repository(&mut self, args: &QuickstartArgs) -> Result<Repository, Failure> {
         let own = self.run.env.data_dir.join("quickstart");
         let repository = match &args.dir {
-            Some(dir) if args.sample => self.sample(PathBuf::from(compose::absolute(&expanded(dir))?))?,
+            Some(dir) if args.sample => {
+                self.sample(PathBuf::from(compose::absolute(&place::expanded(dir))?))?
+            }
             Some(dir) => {
-                let path = top_level(&PathBuf::from(compose::absolute(&expanded(dir))?))?;
+                let path = place::top_level(&PathBuf::from(compose::absolute(&place::expanded(dir))?))?;
                 Repository { sample: path == own, created: false, path }
             }
             None if sample::is_free(&own) => self.sample(own)?,
-            None => Repository { path: top_level_of_sample(&own)?, sample: true, created: false },
+            None => Repository { path: place::of_sample(&own)?, sample: true, created: false },
         };
         self.report.repository = Some(repository.clone());
         Ok(repository)
@@ -506,52 +470,4 @@ fn awaits(standing: &StatusOutput, kind: AwaitingKind) -> bool {
 
 fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
-}
-
-/// A folder with a leading `~/` as the shell would have written it.
-fn expanded(dir: &str) -> String {
-    match (dir.strip_prefix("~/"), compose::env("HOME")) {
-        (Some(rest), Some(home)) => format!("{home}/{rest}"),
-        _ => dir.to_owned(),
-    }
-}
-
-/// The top level of the checkout that a folder is in.
-fn top_level(dir: &Path) -> Result<PathBuf, Error> {
-    let shown = dir.display();
-    if !dir.is_dir() {
-        let error = match dir.symlink_metadata() {
-            Ok(_) => Error::validation(format!("{shown} is not a folder")),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                Error::not_found(format!("there is no folder {shown}"))
-            }
-            Err(e) => Error::new(ErrorKind::Io, format!("{shown}: {e}")),
-        };
-        return Err(error
-            .suggest(format!(
-                "agents quickstart --sample {}  # to make a sample there",
-                next::shell(&dir.display().to_string())
-            ))
-            .suggest("agents quickstart  # to see it on a sample"));
-    }
-    let top = dir.ancestors().find(|folder| folder.join(".git").exists());
-    top.map(Path::to_owned).ok_or_else(|| {
-        let quoted = next::shell(&dir.display().to_string());
-        Error::not_found(format!("{shown} is not in a git repository: a plan's work is a commit"))
-            .suggest(format!("git -C {quoted} init && git -C {quoted} add --all && git -C {quoted} commit -m 'First commit'"))
-            .suggest("agents quickstart  # to see it on a sample")
-    })
-}
-
-/// The sample of an earlier run, if what is in its place still is a repository.
-fn top_level_of_sample(own: &Path) -> Result<PathBuf, Error> {
-    if own.join(".git").exists() {
-        return Ok(own.to_owned());
-    }
-    Err(Error::new(
-        ErrorKind::AlreadyExists,
-        format!("{} is where the sample goes, and something else is there", own.display()),
-    )
-    .suggest("move it away, then run agents quickstart again")
-    .suggest("agents quickstart --sample <ANOTHER-DIR>"))
 }
