@@ -544,3 +544,27 @@ fn blame_says_when_what_a_plan_left_cannot_be_read_back() {
     assert_eq!(found["segments"], json!([]));
     assert!(found["warnings"][0].as_str().unwrap().contains(&plan));
 }
+
+#[test]
+fn what_a_cancelled_plan_left_can_be_discarded_and_what_an_open_plan_has_cannot() {
+    let bench = bench(choose_and_edit());
+    let plan = bench.plan("local/act", "trusted");
+    let sandbox = bench.status(&plan)["execution"]["sandbox"]["path"].as_str().unwrap().to_owned();
+    let refused = bench.err("plan/discard", json!({ "plan": plan }));
+    assert_eq!(refused.kind, ErrorKind::InvalidState);
+    assert_eq!(refused.suggestions, [format!("agents plan cancel {plan}")]);
+    assert!(std::path::Path::new(&sandbox).exists());
+
+    bench.ok("plan/cancel", json!({ "plan": plan }));
+    assert!(std::path::Path::new(&sandbox).exists(), "cancelling alone keeps the work");
+    // What nobody checkpointed goes, too: that is what discarding means.
+    std::fs::write(std::path::Path::new(&sandbox).join("b.txt"), "draft").unwrap();
+    let discarded = bench.ok("plan/discard", json!({ "plan": plan }));
+    assert_eq!(discarded["removed"], json!([sandbox]));
+    assert_eq!(std::fs::read_dir(bench.dir.path().join("data/sandboxes")).unwrap().count(), 0);
+    assert_eq!(git(&bench.repo(), &["for-each-ref", "refs/cleveragents"]), "");
+    assert_eq!(git(&bench.repo(), &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(bench.ok("plan/discard", json!({ "plan": plan }))["removed"], json!([]), "again is fine");
+    let tree = bench.ok("plan/tree", json!({ "plan": plan }));
+    assert!(tree["summary"]["nodes"].as_u64().unwrap() > 1, "its decisions stay known");
+}

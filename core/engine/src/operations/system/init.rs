@@ -23,7 +23,7 @@ const FOLDERS: [&str; 5] = ["logs", "cache", "sessions", "contexts", "backups"];
 
 /// Everything of ours that a data directory may hold. A folder with anything else in it is somebody's, and is not made
 /// anew.
-const OURS: [&str; 14] = [
+const OURS: [&str; 15] = [
     "artifacts",
     "backups",
     "blobs",
@@ -34,6 +34,7 @@ const OURS: [&str; 14] = [
     "journals",
     "locks",
     "logs",
+    "quickstart",
     "sandboxes",
     "servers",
     "sessions",
