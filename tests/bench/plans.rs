@@ -32,7 +32,7 @@ fn use_and_execute(name: &str, with_findings: usize) -> Figure {
             world.fixer();
             let repo = world.repo("repo");
             for file in 0..FILES {
-                let body: String = (0..60).map(|n| format!("value_{n} = compute({n})\n")).collect();
+                let body: String = (0..60).map(|n| format!("value_{n} = compute({file}, {n})\n")).collect();
                 let finding = if file < with_findings { "x = bad_one\n" } else { "x = one\n" };
                 repo.write(format!("pkg_{}/module_{file}.py", file / 50), format!("{finding}{body}"));
             }

@@ -15,7 +15,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("agents-actors", &["agents-domain", "agents-grammars"]),
     (
         "agents-engine",
-        &["agents-actors", "agents-config", "agents-domain", "agents-grammars", "agents-sandbox", "agents-store"],
+        &[
+            "agents-actors",
+            "agents-config",
+            "agents-domain",
+            "agents-grammars",
+            "agents-sandbox",
+            "agents-store",
+        ],
     ),
     ("agents-lsp-runtime", &["agents-domain", "agents-grammars"]),
     ("agents-lsp-server", &["agents-domain", "agents-engine"]),

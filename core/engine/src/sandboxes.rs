@@ -74,7 +74,18 @@ pub(crate) fn open_all(engine: &Engine, plan: &Plan, in_flight: &[String]) -> Re
         let known = plan.sandboxes.iter().find(|s| s.resource_id == linked.resource_id);
         let worktree = match known {
             Some(known) => {
-                let worktree = Worktree::open(&repository, Path::new(&known.path)).map_err(sandbox_error)?;
+                let worktree = match Worktree::open(&repository, Path::new(&known.path)) {
+                    // Its directory was removed by hand; the commits are still in the repository.
+                    Err(SandboxError::NoSandbox { .. }) => Worktree::recreate(
+                        &repository,
+                        plan.plan_id,
+                        &commit_id(&known.base_commit)?,
+                        Path::new(&known.path),
+                        &dependency_folders(),
+                    ),
+                    opened => opened,
+                }
+                .map_err(sandbox_error)?;
                 let found = worktree.recover().map_err(sandbox_error)?;
                 let foreign: Vec<String> =
                     found.dirty.into_iter().filter(|p| !in_flight.contains(p)).collect();
@@ -232,13 +243,15 @@ pub(crate) fn commit_id(text: &str) -> Result<CommitId> {
 pub(crate) fn sandbox_error(error: SandboxError) -> Error {
     let kind = match &error {
         SandboxError::NotFound { .. }
+        | SandboxError::SnapshotGone { .. }
+        | SandboxError::MissingObject { .. }
         | SandboxError::NotARepository { .. }
         | SandboxError::NoSandbox { .. } => ErrorKind::NotFound,
         SandboxError::Exists { .. } => ErrorKind::AlreadyExists,
         SandboxError::Locked { .. } | SandboxError::Unmerged { .. } | SandboxError::Dirty { .. } => {
             ErrorKind::InvalidState
         }
-        SandboxError::Io { .. } => ErrorKind::Io,
+        SandboxError::Io { .. } | SandboxError::Disk { .. } => ErrorKind::Io,
         _ => ErrorKind::ValidationFailed,
     };
     Error::new(kind, error.to_string())

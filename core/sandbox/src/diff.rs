@@ -34,7 +34,8 @@ pub(crate) struct RawChange {
 
 /// The files that differ, renames detected; cheaper than [`diff`].
 pub fn changed_paths(repository: &Repository, from: &CommitId, to: &CommitId) -> Result<Vec<ChangedPath>> {
-    let raw = raw_changes(repository, from.as_str(), to.as_str(), true)?;
+    let raw = raw_changes(repository, from.as_str(), to.as_str(), true)
+        .map_err(|error| repository.explain(error, &[from, to]))?;
     Ok(raw
         .into_iter()
         .map(|change| ChangedPath { kind: kind(change.status), path: change.path, old_path: change.old_path })
@@ -46,7 +47,7 @@ pub fn changed_paths(repository: &Repository, from: &CommitId, to: &CommitId) ->
 /// `insertions` and `deletions` are git's own counts. A file whose content is not UTF-8 is flagged `binary` while its
 /// hunks are shown with replacement characters; its `patch` is then a binary one, so that it still applies.
 pub fn diff(repository: &Repository, from: &CommitId, to: &CommitId) -> Result<Vec<FileDiff>> {
-    diff_trees(repository, from.as_str(), to.as_str())
+    diff_trees(repository, from.as_str(), to.as_str()).map_err(|error| repository.explain(error, &[from, to]))
 }
 
 /// The raw records between two tree-ishes.
@@ -294,9 +295,7 @@ fn binary_patch(repository: &Repository, from: &str, to: &str, change: &RawChang
     let attributes = directory.path().join("attributes");
     std::fs::write(&attributes, "* -diff\n").map_err(SandboxError::io("write", &attributes))?;
     let mut git = repository.git.with_index(&directory.path().join("no-index"));
-    let mut setting = std::ffi::OsString::from("core.attributesFile=");
-    setting.push(&attributes);
-    git.config.push(setting);
+    git.config.push(("core.attributesFile".into(), attributes.into_os_string()));
     git.work_tree = directory.path().to_owned();
     let paths: Vec<&str> = change.old_path.iter().map(String::as_str).chain([change.path.as_str()]).collect();
     let output = git.run(["diff-tree"].iter().chain(PATCH_OPTIONS).chain(&[from, to, "--"]).chain(&paths))?;

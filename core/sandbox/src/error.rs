@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use agents_domain::text::EditError;
 
-use crate::git::MINIMUM_GIT;
+use crate::git::{CommitId, MINIMUM_GIT};
 use crate::paths::PathRefusal;
 
 /// The result of this crate's operations.
@@ -137,10 +137,32 @@ pub enum SandboxError {
         /// Why the edits failed.
         source: Box<SandboxError>,
     },
+    /// A commit of a plan is not in the repository.
+    #[error("the plan's snapshot {commit} is no longer in the repository {}: it was replaced by another, or its objects were removed; put the repository back, or cancel the plan and start it anew", repository.display())]
+    SnapshotGone {
+        /// The commit.
+        commit: CommitId,
+        /// The checkout.
+        repository: PathBuf,
+    },
+    /// An object is not here: the clone is a partial or a damaged one. Nothing is ever fetched on the quiet.
+    #[error("the repository does not have git object {object}{}; in a partial clone `git fetch --refetch --no-filter` brings all of them, in a shallow one `git fetch --unshallow`; in any other, `git fsck` says what is damaged", of_file(path.as_deref()))]
+    MissingObject {
+        /// The object's name.
+        object: String,
+        /// The file whose content it is, if known.
+        path: Option<String>,
+    },
+    /// Git could not read or write a file.
+    #[error("git could not use the disk: {detail}; check free space and permissions, then try again")]
+    Disk {
+        /// What git said.
+        detail: String,
+    },
     /// A git command failed.
     #[error("`{command}` failed with exit code {code}: {stderr}")]
     Git {
-        /// The command with its arguments.
+        /// The command's name, without its arguments.
         command: String,
         /// Its exit code; -1 after a signal.
         code: i32,
@@ -173,6 +195,10 @@ pub enum SandboxError {
         /// What is wrong.
         detail: String,
     },
+}
+
+fn of_file(path: Option<&str>) -> String {
+    path.map(|path| format!(" (file `{path}`)")).unwrap_or_default()
 }
 
 impl SandboxError {

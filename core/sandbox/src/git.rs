@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, SandboxError};
+use crate::failure::failure;
 
 /// The oldest git that has `merge-tree --write-tree` and `cat-file -z`.
 pub const MINIMUM_GIT: (u32, u32) = (2, 38);
@@ -140,10 +141,29 @@ fn clean_command() -> Command {
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_EDITOR", "true")
         .env("GIT_PAGER", "cat")
+        // Nothing is fetched, whichever objects are missing: fetching runs helpers that the configuration names. The
+        // second variable, which wins over `protocol.*.allow`, is for versions of git that do not know the first.
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_ALLOW_PROTOCOL", "none")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
+}
+
+/// How many settings the user's environment brings along.
+fn users_settings() -> usize {
+    let count = std::env::var("GIT_CONFIG_COUNT");
+    count.ok().and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Settings through the environment, after the first `from`: unlike with `-c`, a key may hold `=` and any bytes.
+fn add_settings(command: &mut Command, from: usize, settings: &[(OsString, OsString)]) {
+    command.env("GIT_CONFIG_COUNT", (from + settings.len()).to_string());
+    for (number, (key, value)) in settings.iter().enumerate() {
+        command.env(format!("GIT_CONFIG_KEY_{}", from + number), key);
+        command.env(format!("GIT_CONFIG_VALUE_{}", from + number), value);
+    }
 }
 
 /// Which git is installed; refuses a missing or too old one.
@@ -185,7 +205,8 @@ pub(crate) struct Git {
     pub(crate) git_dir: PathBuf,
     pub(crate) work_tree: PathBuf,
     pub(crate) index: Option<PathBuf>,
-    pub(crate) config: Vec<OsString>,
+    /// Settings of this view, keys and values, which win over those in files.
+    pub(crate) config: Vec<(OsString, OsString)>,
 }
 
 impl Git {
@@ -204,9 +225,7 @@ impl Git {
         for setting in CONFIG {
             command.arg("-c").arg(setting);
         }
-        for setting in &self.config {
-            command.arg("-c").arg(setting);
-        }
+        add_settings(&mut command, users_settings(), &self.config);
         let mut git_dir = OsString::from("--git-dir=");
         git_dir.push(&self.git_dir);
         let mut work_tree = OsString::from("--work-tree=");
@@ -216,6 +235,14 @@ impl Git {
             command.env("GIT_INDEX_FILE", index);
         }
         Call::new(command, args)
+    }
+
+    /// A call that may convert contents, under the configuration of this very moment: a filter that was set up since the
+    /// view was opened does not run either. Whatever writes an index may, since it looks again at files as young as it.
+    pub(crate) fn converting(&self, args: &[&str]) -> Result<Call> {
+        let mut git = self.clone();
+        git.config.extend(crate::settings::read(self)?.disarming);
+        Ok(git.call(args))
     }
 
     /// Runs and returns standard output.
@@ -244,6 +271,24 @@ impl Git {
     {
         self.call(args).line()
     }
+}
+
+/// A call in a git directory made for it, under these settings and no others: neither the user's files of configuration
+/// nor those of a repository are read. Objects come from and go to `objects`.
+pub(crate) fn call_isolated(
+    git_dir: &Path,
+    work_tree: &Path,
+    objects: &Path,
+    settings: &[(OsString, OsString)],
+    args: &[&str],
+) -> Call {
+    let git = Git { git_dir: git_dir.into(), work_tree: work_tree.into(), index: None, config: Vec::new() };
+    let mut call = git.call(args);
+    add_settings(&mut call.command, 0, settings);
+    call.env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_OBJECT_DIRECTORY", objects)
 }
 
 /// Finds the repository around a directory; the only call that lets git search.
@@ -376,7 +421,7 @@ impl Call {
         if accepted.contains(&output.code) {
             return Ok(output);
         }
-        Err(failure(shown, output))
+        Err(failure(&shown, output.code, &output.stderr))
     }
 
     pub(crate) fn run(self) -> Result<Vec<u8>> {
@@ -404,21 +449,6 @@ pub(crate) fn parse_id<T: FromStr<Err = InvalidObjectId>>(command: &str, text: &
     })
 }
 
-fn failure(command: String, output: Output) -> SandboxError {
-    if let Some(path) = locked_path(&output.stderr) {
-        return SandboxError::Locked { path };
-    }
-    SandboxError::Git { command, code: output.code, stderr: output.stderr }
-}
-
-/// `Unable to create '/x/.git/index.lock': File exists.`
-fn locked_path(stderr: &str) -> Option<PathBuf> {
-    let line = stderr.lines().find(|line| line.contains(".lock': File exists"))?;
-    let start = line.find('\'')? + 1;
-    let end = line[start..].find('\'')? + start;
-    Some(PathBuf::from(&line[start..end]))
-}
-
 /// Splits NUL-terminated output.
 pub(crate) fn nul_fields(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
@@ -441,14 +471,6 @@ mod tests {
         assert_eq!(parse_version("git version 2.39.5 (Apple Git-154)"), Some((2, 39)));
         assert_eq!(parse_version("git version 2.45.1.windows.1"), Some((2, 45)));
         assert_eq!(parse_version("hub 2.1"), None);
-    }
-
-    #[test]
-    fn a_held_lock_is_told_from_other_failures() {
-        let stderr =
-            "fatal: Unable to create '/r/.git/index.lock': File exists.\n\nAnother git process seems";
-        assert_eq!(locked_path(stderr), Some(PathBuf::from("/r/.git/index.lock")));
-        assert_eq!(locked_path("fatal: bad object"), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Keeps a plan's changes apart from the user's checkout until they are applied: snapshot, worktree, checkpoints, diff,
 //! apply.
 //!
-//! Everything goes through the `git` command. Nothing in here reads the user's stash, runs a hook or an external
-//! content filter, or writes to the user's index, branches or files, but for [`apply`], which does so under a journal.
+//! Everything goes through the `git` command. Nothing in here reads the user's stash, runs a hook, a filter
+//! or any other program that git's configuration names, or writes to the user's index, branches or files, but for [`apply`], which does so under a journal.
 //!
 //! The usual way: [`Repository::open`], [`snapshot()`], [`Worktree::create`], writes and
 //! [`Worktree::checkpoint`]s, [`diff()`], [`apply::preflight`], [`apply::run`], [`cleanup`].
@@ -11,11 +11,14 @@ pub mod apply;
 mod diff;
 mod disk;
 mod error;
+mod failure;
 pub mod fault;
 mod git;
 mod line_endings;
+mod message;
 mod paths;
 mod repository;
+mod settings;
 mod snapshot;
 mod worktree;
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, SandboxError};
 use crate::git::{self, CommitId, Git, ObjectId, nul_fields, parse_id};
+use crate::settings::{self, Settings};
 
 /// What is checked out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,16 +40,6 @@ pub(crate) struct TreeEntry {
     pub(crate) path: String,
     pub(crate) mode: String,
     pub(crate) id: ObjectId,
-}
-
-/// The parts of git's configuration that matter here.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Settings {
-    /// Names of the configured content filters (`filter.<name>.*`).
-    pub(crate) filters: Vec<String>,
-    /// A name and an address for commits are configured.
-    pub(crate) identity: bool,
-    pub(crate) sparse: bool,
 }
 
 impl Repository {
@@ -100,16 +91,19 @@ impl Repository {
             let top = root.ancestors().nth(depth).unwrap_or(&root).to_owned();
             return Err(SandboxError::NotTopLevel { path: root, top });
         }
-        let mut git = Git { git_dir: git_dir.into(), work_tree: root, index: None, config: Vec::new() };
-        let settings = read_settings(&git)?;
-        for filter in &settings.filters {
-            for key in ["clean=", "smudge=", "process=", "required=false"] {
-                git.config.push(format!("filter.{filter}.{key}").into());
-            }
-        }
-        let repository = Self { git, common_dir: (*common_dir).into(), settings };
+        let git = Git { git_dir: git_dir.into(), work_tree: root, index: None, config: Vec::new() };
+        let repository = Self { git, common_dir: (*common_dir).into(), settings: Settings::default() };
+        let repository = repository.with_settings_now()?;
         repository.head()?;
         Ok(repository)
+    }
+
+    /// The same checkout under the configuration that holds now: it may depend on the branch that is checked out.
+    pub(crate) fn with_settings_now(&self) -> Result<Self> {
+        let mut git = Git { config: Vec::new(), ..self.git.clone() };
+        let settings = settings::read(&git)?;
+        git.config.clone_from(&settings.disarming);
+        Ok(Self { git, common_dir: self.common_dir.clone(), settings })
     }
 
     /// The top level of the checkout, without links.
@@ -183,13 +177,44 @@ impl Repository {
         }
         // The size git prints is that before conversion, so contents are told apart by a word nobody can foresee.
         let word = unforeseeable_word();
-        let call = self.git.call(["cat-file", "-z"]).arg(format!("--batch={word}%(objecttype)"));
+        let batch = format!("--batch={word}%(objecttype)");
         let output = if checkout {
-            call.arg("--filters").stdin_paths(items.iter().map(|(id, path)| format!("{id} {path}"))).run()?
+            let call = self.git.converting(&["cat-file", "-z", batch.as_str(), "--filters"])?;
+            call.stdin_paths(items.iter().map(|(id, path)| format!("{id} {path}"))).run()?
         } else {
+            let call = self.git.call(["cat-file", "-z", batch.as_str()]);
             call.stdin_paths(items.iter().map(|(id, _)| id.as_str())).run()?
         };
-        parse_batch(&output, &word, items.len())
+        parse_batch(&output, &word, items.len()).map_err(|error| {
+            let text = String::from_utf8_lossy(&output);
+            let gone = items.iter().find(|(id, _)| {
+                text.lines().any(|line| line.starts_with(id.as_str()) && line.ends_with(" missing"))
+            });
+            match gone {
+                Some((id, path)) => {
+                    SandboxError::MissingObject { object: id.to_string(), path: Some((*path).to_owned()) }
+                }
+                None => error,
+            }
+        })
+    }
+
+    /// An error in the user's terms when it comes from one of these commits not being here any more.
+    pub(crate) fn explain(&self, error: SandboxError, commits: &[&CommitId]) -> SandboxError {
+        if !matches!(error, SandboxError::Git { .. } | SandboxError::MissingObject { .. }) {
+            return error;
+        }
+        match commits.iter().find(|commit| !self.has_commit(commit)) {
+            Some(commit) => {
+                SandboxError::SnapshotGone { commit: (*commit).clone(), repository: self.path().to_owned() }
+            }
+            None => error,
+        }
+    }
+
+    pub(crate) fn has_commit(&self, commit: &CommitId) -> bool {
+        let name = format!("{commit}^{{commit}}");
+        self.git.call(["cat-file", "-e", name.as_str()]).output().is_ok_and(|output| output.code == 0)
     }
 
     pub(crate) fn tree_of(&self, treeish: &str) -> Result<ObjectId> {
@@ -225,40 +250,6 @@ impl Repository {
     pub(crate) fn index_path(&self) -> PathBuf {
         self.git.git_dir.join("index")
     }
-}
-
-fn read_settings(git: &Git) -> Result<Settings> {
-    let output = git
-        .call([
-            "config",
-            "-z",
-            "--get-regexp",
-            r"^(filter\.|user\.|author\.|committer\.|core\.sparsecheckout$)",
-        ])
-        .accept(&[0, 1])
-        .run()?;
-    let mut settings = Settings::default();
-    let variable = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let mut name = variable("GIT_COMMITTER_NAME") && variable("GIT_AUTHOR_NAME");
-    let mut email = variable("GIT_COMMITTER_EMAIL") && variable("GIT_AUTHOR_EMAIL");
-    for field in nul_fields(&output) {
-        let text = String::from_utf8_lossy(field);
-        let (key, value) = text.split_once('\n').unwrap_or((&text, ""));
-        match key {
-            "user.name" => name |= !value.is_empty(),
-            "user.email" => email |= !value.is_empty(),
-            "core.sparsecheckout" => settings.sparse = matches!(value, "" | "true" | "yes" | "on" | "1"),
-            _ => {
-                if let Some((filter, _)) = key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.'))
-                    && !settings.filters.iter().any(|known| known == filter)
-                {
-                    settings.filters.push(filter.to_owned());
-                }
-            }
-        }
-    }
-    settings.identity = name && email;
-    Ok(settings)
 }
 
 fn unforeseeable_word() -> String {

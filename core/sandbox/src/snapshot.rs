@@ -1,6 +1,7 @@
 //! Takes the user's files as they are into a commit of our own, through an index of our own.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::copy_with_times;
 use crate::error::{Result, SandboxError};
-use crate::git::{CommitId, Git, ObjectId, nul_fields, os_path};
+use crate::git::{CommitId, Git, ObjectId, nul_fields, os_path, parse_id};
 use crate::repository::{MODE_SUBMODULE, Repository};
 
 /// Untracked files above this many bytes stay out of a snapshot.
@@ -88,9 +89,12 @@ impl Snapshot {
 /// The user's index, stash, branches and files are not touched, and no hook or filter runs. A second snapshot of a
 /// plan replaces the first. Refused while the index holds unresolved conflicts.
 pub fn snapshot(repository: &Repository, plan: PlanId) -> Result<Snapshot> {
+    let repository = &repository.with_settings_now()?;
     let head = repository.head()?;
     let taken = capture(repository)?;
-    let message = format!("Base of plan {plan}\n");
+    let left_alone =
+        LeftAlone { untouchable: taken.untouchable.into_iter().collect(), submodules: taken.submodules };
+    let message = format!("Base of plan {plan}\n\n{}\n", left_alone.to_line()?);
     let commit: CommitId = repository
         .git
         .call(["commit-tree", taken.tree.as_str(), "-p", head.commit.as_str(), "-F", "-"])
@@ -104,8 +108,52 @@ pub fn snapshot(repository: &Repository, plan: PlanId) -> Result<Snapshot> {
         commit,
         head: head.commit,
         branch: head.branch,
-        untouchable: taken.untouchable.into_iter().collect(),
-        submodules: taken.submodules,
+        untouchable: left_alone.untouchable,
+        submodules: left_alone.submodules,
+    })
+}
+
+/// What a snapshot leaves alone, kept in its commit's message so that it lives as long as the commit.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct LeftAlone {
+    untouchable: Vec<Untouchable>,
+    submodules: Vec<String>,
+}
+
+impl LeftAlone {
+    fn to_line(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|error| SandboxError::Unexpected {
+            command: "git commit-tree".to_owned(),
+            detail: error.to_string(),
+        })
+    }
+}
+
+/// The snapshot of a plan out of the commit alone; its branch is not known any more.
+pub(crate) fn recall(repository: &Repository, plan: PlanId, commit: &CommitId) -> Result<Snapshot> {
+    let gone =
+        || SandboxError::SnapshotGone { commit: commit.clone(), repository: repository.path().to_owned() };
+    if !repository.has_commit(commit) {
+        return Err(gone());
+    }
+    let text = repository.git.run(["cat-file", "commit", commit.as_str()])?;
+    let text = String::from_utf8_lossy(&text);
+    let (header, message) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let parent = header.lines().find_map(|line| line.strip_prefix("parent ")).ok_or_else(gone)?;
+    let left_alone = match message.lines().find(|line| line.starts_with('{')) {
+        Some(line) => serde_json::from_str(line).map_err(|error| SandboxError::Unexpected {
+            command: format!("git cat-file commit {commit}"),
+            detail: error.to_string(),
+        })?,
+        None => LeftAlone::default(),
+    };
+    Ok(Snapshot {
+        plan,
+        commit: commit.clone(),
+        head: parse_id("git cat-file", parent)?,
+        branch: None,
+        untouchable: left_alone.untouchable,
+        submodules: left_alone.submodules,
     })
 }
 
@@ -306,16 +354,16 @@ pub(crate) fn tracked(git: &Git) -> Result<Vec<Tracked>> {
 /// Which of the paths a configured filter applies to, and which filter.
 pub(crate) fn filters<'a>(
     git: &Git,
-    configured: &[String],
+    configured: &[OsString],
     paths: impl Iterator<Item = &'a Path>,
 ) -> Result<HashMap<PathBuf, String>> {
     let output = git.call(["check-attr", "-z", "--stdin", "filter"]).stdin_paths(paths).run()?;
     let fields: Vec<&[u8]> = output.split(|b| *b == 0).collect();
     let mut filtered = HashMap::new();
     for record in fields.chunks_exact(3) {
-        let value = String::from_utf8_lossy(record[2]);
-        if configured.iter().any(|name| *name == value) {
-            filtered.insert(os_path(record[0]).to_owned(), value.into_owned());
+        let value = OsStr::from_bytes(record[2]);
+        if configured.iter().any(|name| name == value) {
+            filtered.insert(os_path(record[0]).to_owned(), value.to_string_lossy().into_owned());
         }
     }
     Ok(filtered)

@@ -1,5 +1,6 @@
 //! Contents by their hash, as plain files: written whole or not at all, checked when read.
 
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -21,29 +22,99 @@ pub(crate) fn make_folder(path: &Path) -> StoreResult<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|e| error::io(path, &e))
 }
 
+/// Threads that wait for the disk at the same time. It writes what many wait for in one go.
+const SYNCS: usize = 8;
+
 /// Stores bytes below `root`; their hash is their name.
 pub(crate) fn put(root: &Path, bytes: &[u8]) -> StoreResult<String> {
-    let hash = sha256(bytes);
-    let path = path_of(root, &hash);
-    let Some(folder) = path.parent() else {
-        return Err(StoreError::Other(format!("{} has no folder", path.display())));
-    };
-    // Compared whole, so that a copy the disk has damaged is replaced by a sound one.
-    if fs::read(&path).is_ok_and(|there| there == bytes) {
-        return Ok(hash);
+    let mut hashes = put_all(root, &[bytes])?;
+    hashes.pop().ok_or_else(|| StoreError::Other("nothing was stored".to_owned()))
+}
+
+/// Stores many contents. All are written before the disk is waited for, which takes as long for many as for a few.
+pub(crate) fn put_all(root: &Path, contents: &[&[u8]]) -> StoreResult<Vec<String>> {
+    let hashes: Vec<String> = contents.iter().map(|bytes| sha256(bytes)).collect();
+    let mut fresh: Vec<Fresh> = Vec::new();
+    let mut known: HashSet<&str> = HashSet::new();
+    // The names, and the folders' own names in case they are new.
+    let mut folders = BTreeSet::from([root.to_owned()]);
+    for (hash, bytes) in hashes.iter().zip(contents) {
+        let path = path_of(root, hash);
+        // Compared whole, so that a copy the disk has damaged is replaced by a sound one.
+        if !known.insert(hash) || fs::read(&path).is_ok_and(|there| there == *bytes) {
+            continue;
+        }
+        let Some(folder) = path.parent() else {
+            return Err(StoreError::Other(format!("{} has no folder", path.display())));
+        };
+        make_folder(folder)?;
+        folders.insert(folder.to_owned());
+        fresh.push(Fresh::write(folder, hash, bytes).map_err(|e| error::io(&path, &e))?);
     }
-    make_folder(folder)?;
-    let (temporary, file) = create_beside(folder, &hash).map_err(|e| error::io(folder, &e))?;
-    let written = write_durably(file, bytes).and_then(|()| fs::rename(&temporary, &path));
-    if let Err(e) = written {
-        let _ = fs::remove_file(&temporary);
-        return Err(error::io(&path, &e));
+    if fresh.is_empty() {
+        return Ok(hashes);
     }
-    // The name, and the folder's own name in case it is new.
-    for folder in [folder, root] {
-        File::open(folder).and_then(|f| f.sync_all()).map_err(|e| error::io(folder, &e))?;
+    in_parallel(&fresh, |new| new.sync().map_err(|e| error::io(&new.temporary, &e)))?;
+    for new in &mut fresh {
+        let path = path_of(root, &new.hash);
+        new.rename(&path).map_err(|e| error::io(&path, &e))?;
     }
-    Ok(hash)
+    let folders: Vec<PathBuf> = folders.into_iter().collect();
+    in_parallel(&folders, |folder| {
+        File::open(folder).and_then(|f| f.sync_all()).map_err(|e| error::io(folder, &e))
+    })?;
+    Ok(hashes)
+}
+
+/// A blob on its way; what is not renamed is removed again.
+struct Fresh {
+    hash: String,
+    temporary: PathBuf,
+    renamed: bool,
+}
+
+impl Fresh {
+    fn write(folder: &Path, hash: &str, bytes: &[u8]) -> io::Result<Self> {
+        let (temporary, mut file) = create_beside(folder, hash)?;
+        let fresh = Self { hash: hash.to_owned(), temporary, renamed: false };
+        file.write_all(bytes)?;
+        Ok(fresh)
+    }
+
+    // By its name again: thousands of files are not kept open at once.
+    fn sync(&self) -> io::Result<()> {
+        OpenOptions::new().write(true).open(&self.temporary)?.sync_all()
+    }
+
+    fn rename(&mut self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.temporary, path)?;
+        self.renamed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if !self.renamed {
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Does something with each of many at a time; the first error when there is one.
+fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) -> StoreResult<()> + Sync) -> StoreResult<()> {
+    if items.len() <= 2 {
+        return items.iter().try_for_each(work);
+    }
+    std::thread::scope(|scope| {
+        let share = items.len().div_ceil(SYNCS);
+        let work = &work;
+        let threads: Vec<_> =
+            items.chunks(share).map(|chunk| scope.spawn(move || chunk.iter().try_for_each(work))).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|_| Err(StoreError::Other("a thread that stores ended".to_owned())))
+        })
+    })
 }
 
 /// Bytes stored under a hash; `None` when there are none, or it is no hash.
@@ -77,9 +148,4 @@ fn create_beside(folder: &Path, hash: &str) -> io::Result<(PathBuf, File)> {
             Err(e) => return Err(e),
         }
     }
-}
-
-fn write_durably(mut file: File, bytes: &[u8]) -> io::Result<()> {
-    file.write_all(bytes)?;
-    file.sync_all()
 }

@@ -198,6 +198,10 @@ impl Store for SqliteStore {
         blobs::put(&self.data_dir.join("blobs"), bytes)
     }
 
+    fn put_blobs(&self, contents: &[&[u8]]) -> StoreResult<Vec<String>> {
+        blobs::put_all(&self.data_dir.join("blobs"), contents)
+    }
+
     fn blob(&self, hash: &str) -> StoreResult<Option<Vec<u8>>> {
         blobs::get(&self.data_dir.join("blobs"), hash)
     }

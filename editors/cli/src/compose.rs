@@ -123,7 +123,8 @@ impl Environment {
             data_dir: self.data_dir.clone(),
             user: user(),
         });
-        let engine = engine.with_surroundings(Arc::new(ThisMachine)).with_installer(Arc::new(Installer::new()));
+        let engine =
+            engine.with_surroundings(Arc::new(ThisMachine)).with_installer(Arc::new(Installer::new()));
         let engine = Arc::new(engine);
         Ok(self.engine.get_or_init(|| engine).clone())
     }

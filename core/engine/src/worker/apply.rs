@@ -97,7 +97,8 @@ pub(crate) fn preflight(engine: &Engine, plan: &Plan, mode: ApplyMode) -> Result
 
 /// Refuses to leave a plan whose apply was cut off: what it changed is finished or undone first.
 pub(crate) fn refuse_half_made(engine: &Engine, plan: &Plan) -> Result<()> {
-    let cut_off = Target::all(engine, plan).is_ok_and(|targets| targets.iter().any(|t| t.journal.exists()));
+    let cut_off =
+        Target::all(engine, plan).is_ok_and(|targets| targets.iter().any(|t| apply::in_progress(&t.journal)));
     if !cut_off {
         return Ok(());
     }

@@ -100,13 +100,12 @@ impl Worker<'_> {
     ) -> Result<(), Stop> {
         fault::point("worker.edits-written");
         let sandbox = sandbox_of(sandboxes, written.resource_id)?;
-        let mut blobs = Vec::with_capacity(written.edits.len());
-        for edit in &written.edits {
-            // Both sides are kept, so that lines can be followed from the base to whatever the file becomes.
-            let keep =
-                |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|b| self.engine.store.put_blob(b)).transpose();
-            blobs.push((keep(&edit.before)?, keep(&edit.after)?));
-        }
+        // Both sides are kept, so that lines can be followed from the base to whatever the file becomes.
+        let sides = written.edits.iter().flat_map(|edit| [edit.before.as_deref(), edit.after.as_deref()]);
+        let mut hashes = self.engine.store.put_blobs(&sides.flatten().collect::<Vec<_>>())?.into_iter();
+        let mut kept = |bytes: &Option<Vec<u8>>| bytes.as_ref().and_then(|_| hashes.next());
+        let blobs: Vec<_> =
+            written.edits.iter().map(|edit| (kept(&edit.before), kept(&edit.after))).collect();
         let commit = sandbox.checkpoint(&decision.question, &written.paths())?;
         fault::point("worker.edits-committed");
         let mut next = run.clone();

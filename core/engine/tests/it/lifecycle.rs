@@ -528,6 +528,8 @@ fn a_plan_whose_apply_was_cut_off_is_not_cancelled_before_it_is_finished() {
     let resource = bench.ok("registry/resource/show", json!({ "resource": "local/repo" }))["id"].clone();
     let journal = bench.dir.path().join("data/journals").join(&plan).join(resource.as_str().unwrap());
     std::fs::create_dir_all(&journal).unwrap();
+    // A record that cannot be read may be of anything half done.
+    std::fs::write(journal.join("apply.json"), "{").unwrap();
     assert_eq!(refused().suggestions, [format!("agents plan apply {plan}")]);
     std::fs::remove_dir_all(journal.parent().unwrap()).unwrap();
     bench.work(&plan);
@@ -567,4 +569,18 @@ fn what_a_cancelled_plan_left_can_be_discarded_and_what_an_open_plan_has_cannot(
     assert_eq!(bench.ok("plan/discard", json!({ "plan": plan }))["removed"], json!([]), "again is fine");
     let tree = bench.ok("plan/tree", json!({ "plan": plan }));
     assert!(tree["summary"]["nodes"].as_u64().unwrap() > 1, "its decisions stay known");
+}
+
+// SBX-004: a sandbox that was removed by hand is made again from its commits
+#[test]
+fn a_removed_sandbox_is_made_again_and_the_plan_goes_on() {
+    let bench = bench(choose_and_edit());
+    let plan = bench.plan("local/act", "supervised");
+    std::fs::remove_dir_all(bench.dir.path().join("data/sandboxes")).unwrap();
+    bench.ok("plan/execute", json!({ "plan": plan }));
+    bench.work(&plan);
+    assert_eq!(bench.at(&plan), "execute/complete+apply_approval", "{}", bench.status(&plan));
+    bench.ok("plan/apply", json!({ "plan": plan }));
+    bench.work(&plan);
+    assert_eq!(read(&bench), "one\nTWO\nthree\n");
 }

@@ -11,6 +11,7 @@ use crate::diff::diff_trees;
 use crate::error::{Result, SandboxError};
 use crate::fault;
 use crate::git::CommitId;
+use crate::message::commit_message;
 use crate::paths::{Entry, PathRefusal, Root};
 use crate::repository::Repository;
 
@@ -21,7 +22,8 @@ const ATTEMPTS: usize = 3;
 ///
 /// `journal_dir` belongs to this apply alone; it is kept when the apply is done, so that one that was not recorded is
 /// found by [`resume_or_undo`](super::resume_or_undo), until [`forget`](super::forget). `trailers` end the commit
-/// message, such as `("CleverAgents-Plan", "01HX...")`. When this returns an error other than
+/// message, such as `("CleverAgents-Plan", "01HX...")`; no line of `message` is taken for one, and what cannot be shown
+/// is left out of both. When this returns an error other than
 /// [`ApplyError::Stuck`] and [`ApplyError::Unrecorded`], the checkout is as it was.
 pub fn run(
     repository: &Repository,
@@ -56,6 +58,7 @@ fn attempt(
     journal: &Journal,
     message: &str,
 ) -> Result<Option<Applied>, ApplyError> {
+    let repository = &repository.with_settings_now()?;
     let scratch = scratch(repository);
     let lock = IndexLock::acquire(repository.git_dir(), &scratch, journal.plan)?;
     fault::point("apply.after-lock");
@@ -148,22 +151,6 @@ fn make_commit(repository: &Repository, prepared: &Prepared, message: &str) -> R
     let parent = prepared.head.commit.as_str();
     let call = repository.git.call(["commit-tree", tree.as_str(), "-p", parent, "-F", "-"]);
     call.by_user(repository.settings.identity).stdin(message).id().map(Some)
-}
-
-fn commit_message(message: &str, trailers: &[(String, String)]) -> String {
-    let mut text = message.trim().to_owned();
-    if text.is_empty() {
-        text.push_str("Apply plan");
-    }
-    text.push('\n');
-    if !trailers.is_empty() {
-        text.push('\n');
-        for (key, value) in trailers {
-            let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-            text.push_str(&format!("{key}: {value}\n"));
-        }
-    }
-    text
 }
 
 /// Files, branch, index; each step may have been done already. Returns entries that were left.

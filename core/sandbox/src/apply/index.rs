@@ -67,10 +67,10 @@ pub(super) fn update(
         input.extend_from_slice(format!("{mode} {id}\t{}\0", entry.path).as_bytes());
     }
     if !input.is_empty() {
-        git.call(["update-index", "-z", "--index-info"]).stdin(input).run()?;
+        git.converting(&["update-index", "-z", "--index-info"])?.stdin(input).run()?;
     }
     // With fresh file times in it, the next `git status` need not read the files; "needs update" is no failure.
-    git.call(["update-index", "-q", "--refresh"]).accept(&[0, 1]).run()?;
+    git.converting(&["update-index", "-q", "--refresh"])?.accept(&[0, 1]).run()?;
     let swap = || -> io::Result<()> {
         if let Some(permissions) = permissions {
             fs::set_permissions(&new, permissions)?;

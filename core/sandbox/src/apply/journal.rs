@@ -123,18 +123,7 @@ impl Journal {
             return Ok(None);
         }
         let lock = lock(dir)?;
-        let path = record_path(dir);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(SandboxError::io("read", path)(error).into()),
-        };
-        let damaged = |detail: String| SandboxError::Damaged { path: path.clone(), detail };
-        let record: Record = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
-        if record.version != VERSION {
-            let detail = format!("version {} is not known, expected {VERSION}", record.version);
-            return Err(damaged(detail).into());
-        }
+        let Some(record) = read_record(dir)? else { return Ok(None) };
         let journal = Self { dir: dir.to_owned(), plan: record.plan, repository: record.repository, lock };
         Ok(Some((journal, record.phase)))
     }
@@ -219,6 +208,26 @@ impl Journal {
         drop(lock);
         removed
     }
+}
+
+/// How far the apply of a journal has got, whoever holds it; the record is replaced in one step.
+pub(super) fn peek(dir: &Path) -> Result<Option<Phase>> {
+    Ok(read_record(dir)?.map(|record| record.phase))
+}
+
+fn read_record(dir: &Path) -> Result<Option<Record>> {
+    let path = record_path(dir);
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(SandboxError::io("read", path)(error)),
+    };
+    let damaged = |detail: String| SandboxError::Damaged { path: path.clone(), detail };
+    let record: Record = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+    if record.version != VERSION {
+        return Err(damaged(format!("version {} is not known, expected {VERSION}", record.version)));
+    }
+    Ok(Some(record))
 }
 
 fn record_path(dir: &Path) -> PathBuf {

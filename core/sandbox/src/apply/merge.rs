@@ -1,11 +1,12 @@
 //! Three-way merges of whole trees, by git itself, without touching a file.
 
 use std::collections::BTreeMap;
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, SandboxError};
-use crate::git::{CommitId, ObjectId, parse_id};
+use crate::git::{self, CommitId, ObjectId, Output, parse_id};
 use crate::repository::Repository;
 
 /// A file both sides changed in ways that exclude each other.
@@ -62,11 +63,7 @@ pub(super) fn merge_into(repository: &Repository, plan: &Changes<'_>, ours: &Obj
             .id()
     };
     let (ours, theirs) = (on_base(ours)?, on_base(plan.result_tree)?);
-    let output = repository
-        .git
-        .call(["merge-tree", "--write-tree", "-z", "--messages", ours.as_str(), theirs.as_str()])
-        .accept(&[0, 1])
-        .checked()?;
+    let output = merge_tree(repository, &ours, &theirs)?;
     let fields: Vec<&[u8]> = output.stdout.split(|b| *b == 0).collect();
     let tree: ObjectId =
         parse_id("git merge-tree", &String::from_utf8_lossy(fields.first().unwrap_or(&&b""[..])))?;
@@ -81,6 +78,42 @@ pub(super) fn merge_into(repository: &Repository, plan: &Changes<'_>, ours: &Obj
         });
     }
     Ok(Merged { tree, conflicts })
+}
+
+/// Merges two commits where no merge driver is configured, so that none runs: what an attribute wants merged by one is
+/// merged as text. Giving a driver another command would not do, since git has none that means as much.
+fn merge_tree(repository: &Repository, ours: &CommitId, theirs: &CommitId) -> Result<Output> {
+    let directory =
+        tempfile::tempdir().map_err(SandboxError::io("create a directory in", std::env::temp_dir()))?;
+    let git_dir = directory.path();
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(git_dir.join(name), bytes).map_err(SandboxError::io("write", git_dir.join(name)))
+    };
+    for name in ["refs", "info"] {
+        fs::create_dir(git_dir.join(name)).map_err(SandboxError::io("create", git_dir.join(name)))?;
+    }
+    let config: &[u8] = match ours.as_str().len() {
+        64 => b"[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\tobjectFormat = sha256\n",
+        _ => b"[core]\n\trepositoryFormatVersion = 0\n",
+    };
+    write("config", config)?;
+    write("HEAD", b"ref: refs/heads/none\n")?;
+    for name in ["info/attributes", "shallow"] {
+        match fs::read(repository.common_dir().join(name)) {
+            Ok(bytes) => write(name, &bytes)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(SandboxError::io("read", repository.common_dir().join(name))(error)),
+        }
+    }
+    git::call_isolated(
+        git_dir,
+        repository.path(),
+        &repository.common_dir().join("objects"),
+        &repository.settings.merging,
+        &["merge-tree", "--write-tree", "-z", "--messages", ours.as_str(), theirs.as_str()],
+    )
+    .accept(&[0, 1])
+    .checked()
 }
 
 /// `<mode> <id> <stage>\t<path>` per conflicted entry, an empty field, then per message: a count, that many paths, the

@@ -39,7 +39,7 @@ use crate::snapshot::Snapshot;
 pub use carry_out::run;
 pub use merge::{Conflict, ConflictHunk};
 pub use preflight::preflight;
-pub use resume::{forget, resume_or_undo, undo};
+pub use resume::{forget, in_progress, resume_or_undo, undo};
 
 /// What becomes of the plan's changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -25,6 +25,7 @@ pub fn preflight(
     result: &CommitId,
     mode: ApplyMode,
 ) -> Result<ApplyPlan, ApplyError> {
+    let repository = &repository.with_settings_now()?;
     let prepared = prepare(repository, snapshot, result, mode)?;
     prepared.contents(repository)?;
     Ok(prepared.plan)
@@ -239,7 +240,10 @@ fn refuse_rewritten(repository: &Repository, snapshot: &Snapshot, head: &Head) -
 fn trees(repository: &Repository, commits: [&CommitId; 4], all: bool) -> Result<[ObjectId; 4]> {
     let wanted = if all { &commits[..] } else { &commits[..3] };
     let names: Vec<String> = wanted.iter().map(|commit| format!("{commit}^{{tree}}")).collect();
-    let text = repository.git.line(["rev-parse"].into_iter().chain(names.iter().map(String::as_str)))?;
+    let text = repository
+        .git
+        .line(["rev-parse"].into_iter().chain(names.iter().map(String::as_str)))
+        .map_err(|error| repository.explain(error, wanted))?;
     let mut ids = Vec::with_capacity(4);
     for line in text.lines() {
         ids.push(parse_id::<ObjectId>("git rev-parse", line)?);
@@ -320,18 +324,24 @@ fn occupied(root: &Root, path: &str, removed: &BTreeSet<&str>) -> bool {
     }
 }
 
+/// A name for a new branch. Git keeps branches as files, so that none may lie in or above another.
 fn free_branch(repository: &Repository, snapshot: &Snapshot) -> Result<String> {
-    let wanted = format!("cleveragents/plan-{}", snapshot.plan);
-    let mut name = wanted.clone();
-    for number in 2.. {
-        let full = format!("refs/heads/{name}");
-        let known = repository.git.call(["rev-parse", "--verify", "-q", full.as_str()]).output()?;
-        if known.code != 0 {
-            break;
-        }
-        name = format!("{wanted}-{number}");
-    }
-    Ok(name)
+    let plan = snapshot.plan;
+    let bases = [format!("cleveragents/plan-{plan}"), format!("cleveragents-plan-{plan}")];
+    let text = repository.git.line(["for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads"])?;
+    // Where the file system knows no case, neither do they.
+    let taken: HashSet<String> = text.lines().map(str::to_lowercase).collect();
+    let free = |name: &str| {
+        let name = name.to_lowercase();
+        let inside = format!("{name}/");
+        let mut above = name.match_indices('/').map(|(at, _)| &name[..at]);
+        !taken.contains(&name)
+            && !above.any(|above| taken.contains(above))
+            && !taken.iter().any(|branch| branch.starts_with(&inside))
+    };
+    let base = if free("cleveragents/new") { &bases[0] } else { &bases[1] };
+    let mut names = std::iter::once(base.clone()).chain((2..).map(|number: u64| format!("{base}-{number}")));
+    Ok(names.find(|name| free(name)).unwrap_or_else(|| base.clone()))
 }
 
 /// Where an apply keeps its lock and its files on the way.

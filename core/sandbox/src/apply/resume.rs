@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::carry_out::{applied, attach_head, branch_commit, forward, on_disk, take_back};
 use super::index::{Direction, update};
-use super::journal::{Intent, Journal, Phase};
+use super::journal::{self, Intent, Journal, Phase};
 use super::lock::IndexLock;
 use super::preflight::{FileChange, open_root, scratch};
 use super::{ApplyError, ApplyMode, Resumed};
@@ -80,6 +80,13 @@ pub fn undo(journal_dir: &Path) -> Result<Vec<String>, ApplyError> {
     drop(lock);
     journal.end()?;
     Ok(left)
+}
+
+/// Whether a journal holds an apply that has begun and is neither finished nor taken back: it is being made by a
+/// process that lives, or was cut off, or its record cannot be read. Such a plan must not be given up:
+/// [`resume_or_undo`] comes first. Changes nothing and waits for nobody.
+pub fn in_progress(journal_dir: &Path) -> bool {
+    !matches!(journal::peek(journal_dir), Ok(None | Some(Phase::Done { .. })))
 }
 
 /// Removes the journal of an apply that is done, once its outcome is recorded elsewhere; safe to repeat.

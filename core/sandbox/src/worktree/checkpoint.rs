@@ -12,13 +12,17 @@ use crate::diff::raw_changes;
 use crate::error::{Result, SandboxError};
 use crate::fault;
 use crate::git::{CommitId, ObjectId, nul_fields, os_path};
+use crate::message::one_line;
 use crate::paths::{Entry, PathRefusal};
 use crate::repository::{MODE_EXECUTABLE, MODE_FILE, MODE_LINK, TreeEntry};
 use crate::snapshot::{filters, tracked};
 
+/// The most characters of a checkpoint's label.
+const LABEL: usize = 200;
+
 impl Worktree {
     /// Commits the named files as they are now (gone ones as removed) and returns the commit; the last one when
-    /// nothing differs. Other files, edited by a person say, are left out.
+    /// nothing differs. Other files, edited by a person say, are left out. The label is cut to one line of 200 characters.
     pub fn checkpoint<P: AsRef<str>>(&self, label: &str, changed: &[P]) -> Result<CommitId> {
         let paths: Vec<&str> = changed.iter().map(AsRef::as_ref).collect();
         for path in &paths {
@@ -29,7 +33,7 @@ impl Worktree {
         fault::point("checkpoint.before-index");
         self.record_files(&paths)?;
         fault::point("checkpoint.after-index");
-        let tree: ObjectId = self.git.call(["write-tree"]).id()?;
+        let tree: ObjectId = self.git.converting(&["write-tree"])?.id()?;
         fault::point("checkpoint.after-tree");
         if tree == head_tree {
             return Ok(head);
@@ -38,7 +42,7 @@ impl Worktree {
             .git
             .call(["commit-tree", tree.as_str(), "-p", head.as_str(), "-F", "-"])
             .by_us()
-            .stdin(format!("{label}\n"))
+            .stdin(format!("{}\n", one_line(label, LABEL)))
             .id()?;
         fault::point("checkpoint.before-ref");
         self.move_head(label, &commit, &head)?;
@@ -51,6 +55,10 @@ impl Worktree {
     /// Ignored files, dependency folders and untouchable files stay. Look at [`Worktree::dirty_paths`] first when a
     /// person's edits must not be lost. What was checkpointed stays reachable through the reference's log.
     pub fn restore(&self, commit: &CommitId) -> Result<()> {
+        self.bring_to(commit).map_err(|error| self.repository.explain(error, &[commit]))
+    }
+
+    fn bring_to(&self, commit: &CommitId) -> Result<()> {
         let head = self.head()?;
         let mut rewritten: BTreeSet<String> = BTreeSet::new();
         if !self.state.own_endings.is_empty() {
@@ -59,7 +67,7 @@ impl Worktree {
             rewritten.extend(changes.into_iter().map(|change| change.path));
         }
         fault::point("restore.before-index");
-        self.git.run(["read-tree", "--reset", "-u", commit.as_str()])?;
+        self.git.converting(&["read-tree", "--reset", "-u", commit.as_str()])?.run()?;
         fault::point("restore.after-index");
         self.remove_untracked()?;
         let own = self.state.own_endings.iter().map(|file| file.path.as_str());
@@ -82,7 +90,7 @@ impl Worktree {
             }
             self.refuse_untouchable(path)?;
         }
-        self.write_from(commit, &paths)
+        self.write_from(commit, &paths).map_err(|error| self.repository.explain(error, &[commit]))
     }
 
     /// Files that differ from the last checkpoint, new ones included: a person's edits, and writes of the plan that
@@ -122,10 +130,10 @@ impl Worktree {
             fs::write(&link, text).map_err(SandboxError::io("write", &link))?;
         }
         let (head, head_tree) = self.head_and_tree()?;
-        let index_tree = self.git.call(["write-tree"]).id::<ObjectId>().ok();
+        let index_tree = self.git.converting(&["write-tree"])?.id::<ObjectId>().ok();
         let rewound = index_tree != Some(head_tree);
         if rewound {
-            self.git.run(["read-tree", "--reset", head.as_str()])?;
+            self.git.converting(&["read-tree", "--reset", head.as_str()])?.run()?;
         }
         Ok(Recovery { rewound, dirty: self.dirty_paths()? })
     }
@@ -133,7 +141,7 @@ impl Worktree {
     /// `ls-files` with what is ignored, here as well as by the repository, left out.
     pub(super) fn list(&self, options: &[&str]) -> Result<Vec<u8>> {
         self.git
-            .call(["ls-files", "-z", "--exclude-standard"])
+            .converting(&["ls-files", "-z", "--exclude-standard"])?
             .arg("--exclude-from")
             .arg(self.exclude_file())
             .args(options)
@@ -145,8 +153,16 @@ impl Worktree {
         if paths.is_empty() {
             return Ok(());
         }
-        let options = ["--add", "--remove", "--replace", "--ignore-skip-worktree-entries", "--stdin"];
-        self.git.call(["update-index", "-z"].iter().chain(&options)).stdin_paths(paths).run().map(drop)
+        let args = [
+            "update-index",
+            "-z",
+            "--add",
+            "--remove",
+            "--replace",
+            "--ignore-skip-worktree-entries",
+            "--stdin",
+        ];
+        self.git.converting(&args)?.stdin_paths(paths).run().map(drop)
     }
 
     fn head_and_tree(&self) -> Result<(CommitId, ObjectId)> {
@@ -157,8 +173,9 @@ impl Worktree {
     }
 
     fn move_head(&self, why: &str, to: &CommitId, from: &CommitId) -> Result<()> {
-        let why: String = why.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let why = if why.trim().is_empty() { "checkpoint" } else { why.trim() };
+        // An argument, whose length the system limits.
+        let why = one_line(why, LABEL);
+        let why = if why.is_empty() { "checkpoint" } else { why.as_str() };
         let name = self.head_ref();
         self.git
             .run(["update-ref", "--create-reflog", "-m", why, name.as_str(), to.as_str(), from.as_str()])
@@ -167,7 +184,8 @@ impl Worktree {
 
     /// Paths git would store as something else than the user means, or not at all.
     fn refuse_unstorable(&self, paths: &[&str]) -> Result<()> {
-        let settings = &self.repository.settings;
+        // Of the checkout, where the files are to go: the worktree may be configured otherwise.
+        let settings = self.repository.with_settings_now()?.settings;
         if !settings.filters.is_empty() && !paths.is_empty() {
             let found = filters(&self.git, &settings.filters, paths.iter().map(Path::new))?;
             if let Some((path, filter)) = found.into_iter().next() {

@@ -6,20 +6,21 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use agents_domain::ids::PlanId;
 use ignore::gitignore::GitignoreBuilder;
 
 use super::{
     EXCLUDE, Exposed, INDEX, OwnEndings, Removal, STATE, STATE_VERSION, State, Worktree, admin_directory,
-    remove_directories,
+    git_of, remove_directories,
 };
 use crate::disk::write_durably;
 use crate::error::{Result, SandboxError};
 use crate::fault;
-use crate::git::{ObjectId, nul_fields, os_path};
+use crate::git::{CommitId, ObjectId, nul_fields, os_path};
 use crate::line_endings::LineEndings;
 use crate::paths::{Entry, Root};
 use crate::repository::Repository;
-use crate::snapshot::{LARGE_FILE, Snapshot, Tracked, Untouchable, UntouchableReason, tracked};
+use crate::snapshot::{LARGE_FILE, Snapshot, Tracked, Untouchable, UntouchableReason, recall, tracked};
 
 impl Worktree {
     /// Makes the sandbox of a snapshot at `dir`, or takes up the one that is there.
@@ -34,13 +35,16 @@ impl Worktree {
         }
         repository
             .git
-            .call(["worktree", "add", "--quiet", "--detach", "--force"])
+            .call(["worktree", "add", "--quiet", "--detach", "--force", "--no-checkout"])
             .arg(&dir)
             .arg(snapshot.commit.as_str())
-            .run()?;
+            .run()
+            .map_err(|error| repository.explain(error, &[&snapshot.commit]))?;
         fault::point("worktree.after-add");
         let admin =
             admin_directory(repository, &dir)?.ok_or_else(|| SandboxError::NoSandbox { dir: dir.clone() })?;
+        // Only now can be asked which configuration holds in there, and no file is written before.
+        git_of(repository, &dir, &admin)?.run(["reset", "--hard", "--quiet", "--no-recurse-submodules"])?;
         fs::copy(admin.join("index"), admin.join(INDEX))
             .map_err(SandboxError::io("copy", admin.join("index")))?;
         let state = State {
@@ -84,6 +88,25 @@ impl Worktree {
         Ok(worktree)
     }
 
+    /// Makes the sandbox of a plan anew at its base commit, when its directory was removed by hand.
+    ///
+    /// What the snapshot left alone is read out of the commit. The sandbox stands at the base afterwards:
+    /// [`Worktree::restore`] brings it to a checkpoint. A complete sandbox of that base at `dir` is taken up as
+    /// [`Worktree::create`] does. [`SandboxError::SnapshotGone`] when the base is no longer in the repository.
+    pub fn recreate(
+        repository: &Repository,
+        plan: PlanId,
+        base: &CommitId,
+        dir: &Path,
+        expose: &[&str],
+    ) -> Result<Self> {
+        let repository = &repository.with_settings_now()?;
+        let snapshot = recall(repository, plan, base)?;
+        let name = repository.plan_ref(plan, "base");
+        repository.git.run(["update-ref", "-m", "snapshot", name.as_str(), base.as_str()])?;
+        Self::create(repository, &snapshot, dir, expose)
+    }
+
     /// Where a checkout gives other bytes than the user has, shows the user's: content behind filters, hidden changes,
     /// line endings. Returns the untracked ones among them.
     fn show_users_bytes(&mut self) -> Result<Vec<String>> {
@@ -117,7 +140,8 @@ impl Worktree {
             }
         }
         if !pinned.is_empty() {
-            self.git.call(["update-index", "-z", "--skip-worktree", "--stdin"]).stdin_paths(&pinned).run()?;
+            let call = self.git.converting(&["update-index", "-z", "--skip-worktree", "--stdin"])?;
+            call.stdin_paths(&pinned).run()?;
         }
         let own: Vec<&str> = self.state.own_endings.iter().map(|file| file.path.as_str()).collect();
         self.record_files(&own)?;

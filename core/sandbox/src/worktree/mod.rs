@@ -24,6 +24,7 @@ use crate::git::{CommitId, Git};
 use crate::line_endings::LineEndings;
 use crate::paths::Root;
 use crate::repository::Repository;
+use crate::settings;
 use crate::snapshot::Untouchable;
 
 pub use files::{AppliedEdit, SandboxFile};
@@ -101,15 +102,10 @@ impl Worktree {
     }
 
     fn assemble(repository: &Repository, dir: &Path, admin: &Path, state: State) -> Result<Self> {
-        let mut config = repository.git.config.clone();
+        let mut git = git_of(repository, dir, admin)?;
         // Files shown in place of what a checkout gives stay marked `skip-worktree`, present or not.
-        config.push("sparse.expectFilesOutsideOfPatterns=true".into());
-        let git = Git {
-            git_dir: admin.to_owned(),
-            work_tree: dir.to_owned(),
-            index: Some(admin.join(INDEX)),
-            config,
-        };
+        git.config.push(("sparse.expectFilesOutsideOfPatterns".into(), "true".into()));
+        git.index = Some(admin.join(INDEX));
         let root = Root::open(dir, &staging_directory(dir))?;
         Ok(Self { repository: repository.clone(), git, root, state })
     }
@@ -212,6 +208,14 @@ pub fn prune(repository: &Repository) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(pruned)
+}
+
+/// A worktree with its own index, under the configuration that holds for it, which may be another than the checkout's.
+fn git_of(repository: &Repository, dir: &Path, admin: &Path) -> Result<Git> {
+    let git = Git { git_dir: admin.into(), work_tree: dir.into(), index: None, config: Vec::new() };
+    let mut config = repository.git.config.clone();
+    config.extend(settings::read(&git)?.disarming);
+    Ok(Git { config, ..git })
 }
 
 /// Beside the sandbox, on the same file system and out of sight of servers that watch it.

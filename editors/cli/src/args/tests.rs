@@ -42,7 +42,7 @@ fn the_definition_is_sound() {
 #[test]
 fn the_commands_are_those_that_are_built() {
     let names: Vec<String> = all().into_iter().map(|(path, _)| path).collect();
-    let expected = "version info diagnostics init resource:add,list,show,remove \
+    let expected = "quickstart version info diagnostics init resource:add,list,show,remove \
                     project:create,list,show,delete,link-resource,unlink-resource lsp:add,list,show,remove,detect,install,check,serve \
                     action:create,list,show,archive \
                     plan:use,execute,apply,status,cancel,prompt,tree,explain,diff,artifacts,errors,blame,list,follow config:set,get,list";
@@ -145,7 +145,15 @@ fn plan_use_takes_one_action_and_at_least_one_project() {
 // OUT-005, CLI-023, COM-008
 #[test]
 fn yes_is_taken_where_a_command_asks_and_nowhere_else() {
-    let asks = ["init", "resource remove", "project delete", "project unlink-resource", "lsp remove", "plan apply"];
+    let asks = [
+        "quickstart",
+        "init",
+        "resource remove",
+        "project delete",
+        "project unlink-resource",
+        "lsp remove",
+        "plan apply",
+    ];
     for (path, leaf) in all() {
         let takes =
             leaf.get_arguments().any(|arg| arg.get_long() == Some("yes") && arg.get_short() == Some('y'));

@@ -303,3 +303,21 @@ fn an_action_of_that_name_that_does_something_else_is_left_alone() {
     assert_eq!((&asked["data"]["resource"], &asked["exit_code"]), (&json!("local/cafe"), &json!(1)));
     assert!(Path::new(&world.dir.path().join("deep/er/cafe/cafe/menu.py")).exists());
 }
+
+#[test]
+fn a_server_that_does_not_start_keeps_no_other_from_its_work() {
+    let mut world = World::new();
+    with_servers(&mut world);
+    let bin = world.dir.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink("/bin/false", bin.join("ruff")).unwrap();
+    let path = format!("{}:{}", bin.display(), world.env["PATH"]);
+    world.env.insert("PATH", path);
+    let done = world.json(&["quickstart", "--yes"]);
+    let servers: Vec<_> =
+        done["data"]["servers"].as_array().unwrap().iter().map(|server| &server["name"]).collect();
+    assert_eq!(servers, ["local/typescript-language-server"], "{done:#}");
+    assert_eq!(done["data"]["applied"], true);
+    let messages = done["messages"].as_array().unwrap();
+    assert!(messages.iter().any(|m| m["text"].as_str().unwrap().starts_with("Without ruff: ")), "{done:#}");
+}

@@ -168,6 +168,13 @@ fn blobs_are_kept_by_their_hash(store: &dyn Store) {
     assert_eq!(store.put_blob(b"abc").as_deref(), Ok(abc));
     assert_eq!(store.put_blob(b"abc").as_deref(), Ok(abc));
     assert_eq!(store.put_blob(b"").as_deref(), Ok(empty));
+    let many: Vec<Vec<u8>> = (0..50u32).map(|n| n.to_le_bytes().to_vec()).chain([b"abc".to_vec()]).collect();
+    let given: Vec<&[u8]> = many.iter().chain(&many[..3]).map(Vec::as_slice).collect();
+    let hashes = store.put_blobs(&given).unwrap();
+    assert_eq!((hashes.len(), hashes[50].as_str(), &hashes[51..]), (54, abc, &hashes[..3]));
+    for (hash, bytes) in hashes.iter().zip(&given) {
+        assert_eq!(store.blob(hash).unwrap().as_deref(), Some(*bytes));
+    }
     assert_eq!(store.blob(abc), Ok(Some(b"abc".to_vec())));
     assert_eq!(store.blob(empty), Ok(Some(Vec::new())));
     let all_bytes: Vec<u8> = (0..=255).collect();

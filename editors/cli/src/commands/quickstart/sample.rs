@@ -8,17 +8,17 @@ use std::process::{Command, Stdio};
 
 use agents_domain::{Error, ErrorKind};
 
-/// Its files.
+/// Its files. Here they end with `.txt`, so that nobody fixes them in place.
 const FILES: &[(&str, &str)] = &[
     ("README.md", include_str!("sample/README.md")),
     ("pyproject.toml", include_str!("sample/pyproject.toml")),
-    ("cafe/menu.py", include_str!("sample/cafe/menu.py")),
-    ("cafe/orders.py", include_str!("sample/cafe/orders.py")),
-    ("cafe/receipt.py", include_str!("sample/cafe/receipt.py")),
+    ("cafe/menu.py", include_str!("sample/cafe/menu.py.txt")),
+    ("cafe/orders.py", include_str!("sample/cafe/orders.py.txt")),
+    ("cafe/receipt.py", include_str!("sample/cafe/receipt.py.txt")),
     ("web/tsconfig.json", include_str!("sample/web/tsconfig.json")),
-    ("web/src/cart.ts", include_str!("sample/web/src/cart.ts")),
-    ("web/src/money.ts", include_str!("sample/web/src/money.ts")),
-    ("web/src/page.ts", include_str!("sample/web/src/page.ts")),
+    ("web/src/cart.ts", include_str!("sample/web/src/cart.ts.txt")),
+    ("web/src/money.ts", include_str!("sample/web/src/money.ts.txt")),
+    ("web/src/page.ts", include_str!("sample/web/src/page.ts.txt")),
 ];
 
 /// Who commits it and when; always the same, so that every sample is the same commit.

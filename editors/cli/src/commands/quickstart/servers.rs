@@ -135,39 +135,27 @@ pub fn provide(
 ) -> Result<Option<Vec<Ready>>, Failure> {
     let out = &run.out;
     let choice = choose(found);
-    let mut ready: Vec<Ready> = choice
-        .registered
-        .iter()
-        .map(|(name, languages)| Ready {
-            name: name.clone(),
-            languages: languages.clone(),
-            program: program(found, name),
-            source: Source::Registered,
-        })
-        .collect();
+    let registered = choice.registered.iter().map(|(name, languages)| Ready {
+        name: name.clone(),
+        languages: languages.clone(),
+        program: program(found, name),
+        source: Source::Registered,
+    });
+    let mut so_far = SoFar { ready: registered.collect(), failures: Vec::new() };
     for server in &choice.at_hand {
-        ready.extend(adopt(out, engine, server)?);
+        so_far.take(server, adopt(out, engine, server));
     }
-    let mut failures: Vec<(&str, Error)> = Vec::new();
     if !choice.missing.is_empty() {
-        let needed = ready.is_empty() && choice.missing.iter().all(|(_, instead)| instead.is_none());
-        if yes || agrees(run, &choice, needed) {
-            for (server, instead) in &choice.missing {
-                match install(out, engine, server) {
-                    Ok(installed) => ready.extend(installed),
-                    Err(error) => {
-                        if let Some(instead) = instead {
-                            ready.extend(adopt(out, engine, instead)?);
-                        }
-                        failures.push((&server.name, error));
-                    }
-                }
-            }
-        } else if needed {
+        let alone = choice.missing.iter().all(|(_, instead)| instead.is_none());
+        let needed = so_far.ready.is_empty() && alone;
+        let agreed = yes || agrees(run, &choice, needed);
+        if !agreed && needed {
             return Ok(None);
-        } else {
-            for instead in choice.missing.iter().filter_map(|(_, instead)| *instead) {
-                ready.extend(adopt(out, engine, instead)?);
+        }
+        for (server, instead) in &choice.missing {
+            let installed = agreed && so_far.take(server, install(out, engine, server));
+            if let (false, Some(instead)) = (installed, instead) {
+                so_far.take(instead, adopt(out, engine, instead));
             }
         }
     }
@@ -175,18 +163,42 @@ pub fn provide(
         out.info(format!("{} would serve {}", server.name, server.languages.join(", ")))
             .detail(format!("To install it: {}", server.install));
     }
-    // Where nothing is ready, the first of them is the error of the command.
-    let error = ready.is_empty().then(|| failures.drain(..failures.len().min(1)).next());
+    let SoFar { ready, mut failures } = so_far;
+    // Where nothing is ready, the first failure is that of the command.
+    let first = (ready.is_empty() && !failures.is_empty()).then(|| failures.remove(0).1);
     for (server, error) in failures {
-        let warning = out.warn(format!("{server} is not installed: {}", error.message));
+        let warning = out.warn(format!("Without {server}: {}", error.message));
         if let Some(first) = error.suggestions.first() {
             warning.detail(first.as_str());
         }
     }
-    match error {
+    match first {
+        Some(error) => Err(error.into()),
+        None if ready.is_empty() => Err(nothing_serves(found, &choice).into()),
         None => Ok(Some(ready)),
-        Some(Some((_, error))) => Err(error.into()),
-        Some(None) => Err(nothing_serves(found, &choice).into()),
+    }
+}
+
+/// What has become of the servers so far. One that does not work keeps no other from its work.
+struct SoFar<'a> {
+    ready: Vec<Ready>,
+    failures: Vec<(&'a str, Error)>,
+}
+
+impl<'a> SoFar<'a> {
+    /// Whether the server is ready.
+    fn take(&mut self, server: &'a DetectedServer, outcome: Result<Option<Ready>, Error>) -> bool {
+        match outcome {
+            Ok(one) => {
+                let is_ready = one.is_some();
+                self.ready.extend(one);
+                is_ready
+            }
+            Err(error) => {
+                self.failures.push((&server.name, error));
+                false
+            }
+        }
     }
 }
 
