@@ -104,8 +104,10 @@ fn workers_gone(world: &World) {
 }
 
 /// What a person does about a plan whose worker died: the command of the phase it is in.
-fn next_command(plan: &PlanHandle<'_>) -> agents_e2e::Envelope {
-    match plan.at().split_once('/') {
+///
+/// Where it stands is read without a command: one that only looks would bring the plan on, too.
+fn next_command(world: &World, plan: &PlanHandle<'_>) -> agents_e2e::Envelope {
+    match agents_e2e::Records::at(world.data(), &plan.id).split_once('/') {
         Some(("apply", "applied")) => plan.call("status", &[]),
         Some(("apply", _)) => plan.call("apply", &["--yes"]),
         _ => plan.call("execute", &[]),

@@ -60,6 +60,18 @@ impl Records {
         }
     }
 
+    /// Where a plan stands, as `phase/state`, read without any command that would bring it on.
+    ///
+    /// # Panics
+    /// When the database cannot be read or there is no such plan.
+    pub fn at(data: &Path, plan: &str) -> String {
+        let id: PlanId = plan.parse().expect("a plan's id");
+        let store = SqliteStore::open(data, Options::default()).expect("the database opens");
+        let plan = store.view(|r| r.plan(id)).expect("the plan can be read").expect("there is the plan");
+        let awaiting = plan.awaiting.map(|a| format!("+{}", a.kind)).unwrap_or_default();
+        format!("{}/{}{awaiting}", plan.phase, plan.state)
+    }
+
     /// The kinds of events of a plan, in order.
     ///
     /// # Panics
