@@ -54,7 +54,7 @@ fn run(world: &World, args: &[&str]) {
 
 /// The most memory a command had, asked of this program again so that nothing else is counted.
 fn peak(world: &World, args: &[&str]) -> Option<u64> {
-    let mut own = world.command(&std::env::current_exe().expect("a program knows its path"));
+    let mut own = world.command(std::env::current_exe().expect("a program knows its path"));
     own.arg("--peak").arg(agents());
     if !args.contains(&"--format") {
         own.args(["--format", "json"]);

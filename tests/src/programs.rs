@@ -9,16 +9,24 @@ use std::sync::OnceLock;
 ///
 /// # Panics
 /// When it cannot be built: the test that asked cannot run, and says so.
-pub fn agents() -> &'static Path {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| match std::env::var_os("AGENTS_TEST_BIN") {
-        Some(folder) => {
-            let program = PathBuf::from(folder).join("agents");
-            assert!(program.is_file(), "AGENTS_TEST_BIN: there is no {}", program.display());
-            program
-        }
-        None => build(),
-    })
+pub fn agents() -> PathBuf {
+    program("agents")
+}
+
+/// The fake language server, found like [`agents`].
+///
+/// # Panics
+/// When it cannot be built.
+pub fn fake_server() -> PathBuf {
+    program("agents-fake-server")
+}
+
+fn program(name: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| std::env::var_os("AGENTS_TEST_BIN").map_or_else(build, PathBuf::from));
+    let program = folder.join(name);
+    assert!(program.is_file(), "there is no {}", program.display());
+    program
 }
 
 /// A test must never run yesterday's binary, so cargo looks each time; that is quick when nothing changed. The packages
@@ -30,24 +38,16 @@ fn build() -> PathBuf {
     let target = profile.parent().expect("a profile's folder has a parent");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
     let built = Command::new(cargo)
-        .args(["build", "-q", "--workspace", "--bin", "agents", "--test", "features", "--target-dir"])
+        .args(["build", "-q", "--workspace", "--bin", "agents", "--bin", "agents-fake-server"])
+        // A target with development dependencies, so that these have a say in the features as they have there.
+        .args(["--test", "features", "--target-dir"])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo can be started");
     let errors = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "the binary `agents` cannot be built:\n{errors}");
-    target.join("debug").join("agents")
-}
-
-/// The fake language server.
-pub fn fake_server() -> PathBuf {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| {
-        let given = std::env::var_os("AGENTS_TEST_BIN").map(|f| PathBuf::from(f).join("agents-fake-server"));
-        given.filter(|path| path.is_file()).unwrap_or_else(agents_fake_server::path)
-    })
-    .clone()
+    assert!(built.status.success(), "the programs under test cannot be built:\n{errors}");
+    target.join("debug")
 }
 
 /// The folder of the real language servers and editors.

@@ -78,7 +78,7 @@ impl World {
     // --- running commands ---------------------------------------------------------------------------------------------
 
     /// A command of a program with this world's environment and nothing of the tester's but the search path.
-    pub fn command(&self, program: &Path) -> Command {
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()

@@ -20,6 +20,19 @@ pub fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// Refuses a variable of ours that is no text: taken for unset, it would lead somewhere else without a word.
+fn refuse_what_is_no_text() -> Result<()> {
+    let ours = |name: &str| name == "HOME" || name.starts_with("CLEVERAGENTS_");
+    for (name, value) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if ours(&name) && value.to_str().is_none() {
+            let message = format!("the environment variable {name} is not UTF-8 text");
+            return Err(Error::new(ErrorKind::Configuration, message).suggest(format!("unset {name}")));
+        }
+    }
+    Ok(())
+}
+
 /// The format a person asked for by environment, for errors that come before the configuration is read.
 pub fn format_of_env() -> Option<Format> {
     env("CLEVERAGENTS_FORMAT").as_deref().and_then(Format::from_name)
@@ -49,6 +62,7 @@ impl Environment {
     /// # Errors
     /// A value that is wrong, with the place it stands at.
     pub fn load(global: &Global) -> Result<Self> {
+        refuse_what_is_no_text()?;
         Ok(Self::new(Config::open(flags(global)?, &env)?, global))
     }
 

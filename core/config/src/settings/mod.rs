@@ -208,8 +208,8 @@ fn home(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     ["HOME", "USERPROFILE"]
         .iter()
         .find_map(|name| env(name))
-        .filter(|home| !home.is_empty())
         .map(PathBuf::from)
+        .filter(|home| home.is_absolute())
 }
 
 impl Config {

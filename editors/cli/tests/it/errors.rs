@@ -180,6 +180,18 @@ fn arguments_that_are_no_text_are_refused() {
 }
 
 #[test]
+fn a_variable_that_is_no_text_is_refused_by_name_and_nothing_is_made_elsewhere() {
+    let world = World::new();
+    let bad = OsString::from_vec(b"/tmp/d\xff".to_vec());
+    let mut command = world.command(&["--format", "json", "plan", "list"]);
+    let ran: crate::world::Ran = command.env("CLEVERAGENTS_DATA_DIR", bad).output().unwrap().into();
+    let document = crate::world::document(&ran, &["plan", "list"]);
+    assert_eq!(document["error"]["code"], "CONFIGURATION", "{document:#}");
+    assert!(document["error"]["message"].as_str().unwrap().contains("CLEVERAGENTS_DATA_DIR"));
+    assert!(!world.dir.path().join(".cleveragents").exists());
+}
+
+#[test]
 fn a_directory_that_cannot_be_written_is_said() {
     let world = World::new();
     world.write("file", "");

@@ -98,6 +98,7 @@ fn created(out: &Output, data: &Value) {
     if data["invariants"].as_array().is_some_and(|list| !list.is_empty()) {
         let columns = vec![col("scope", "Scope"), col("source", "Source"), col("text", "Invariant").wrap()];
         out.table(None, "Plan Invariants", columns).rows(&data["invariants"]);
+        out.warn("The invariants are recorded with the plan; nothing checks them");
     }
 }
 
