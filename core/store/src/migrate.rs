@@ -13,7 +13,15 @@ use crate::leases::LockFile;
 const APPLICATION_ID: i32 = 0x436c_4167;
 
 /// The steps; applying number n makes `user_version` n + 1. A released step is never edited.
-pub(crate) const MIGRATIONS: &[&str] = &[include_str!("schema/0001_initial.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[
+    include_str!("schema/0001_initial.sql"),
+    include_str!("schema/0002_profiles.sql"),
+    include_str!("schema/0003_invariants.sql"),
+    include_str!("schema/0004_validations.sql"),
+    include_str!("schema/0005_child_plans.sql"),
+    include_str!("schema/0006_corrections.sql"),
+    include_str!("schema/0007_error_patterns.sql"),
+];
 
 /// The schema version of this program.
 pub(crate) fn version() -> i64 {
