@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::plan::children::SubplanConfig;
 use crate::{QualifiedName, Timestamp};
 
 /// The type of an argument.
@@ -106,6 +107,9 @@ pub struct ActionDefinition {
     /// Limits of its plans, over those of the profile.
     #[serde(default)]
     pub safety_profile: Option<serde_json::Value>,
+    /// How its plans run their child plans.
+    #[serde(default)]
+    pub subplan: SubplanConfig,
 }
 
 fn yes() -> bool {

@@ -69,6 +69,7 @@ pub(super) fn draft(
         resources,
         depends_on: root.map(str::to_owned).into_iter().collect(),
         context: evidence(group, surveyed, proposed, confidence, &factors),
+        spawn: None,
     }
 }
 

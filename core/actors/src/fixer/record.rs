@@ -140,6 +140,7 @@ pub(super) fn implementation(
             "confidence": confidence,
             "factors": factors,
         }),
+        spawn: None,
     }
 }
 
@@ -210,6 +211,7 @@ pub(super) fn recovery(group: &PlannedGroup, option: &PlannedOption, trouble: Tr
         resources: problems.iter().map(|problem| place(group.resource_id, problem)).collect(),
         depends_on: vec![group.fix_key()],
         context: json!({"server": group.server, "rule": group.rule, "option": option.text, "problems": problems}),
+        spawn: None,
     }
 }
 
@@ -244,6 +246,7 @@ pub(super) fn follow_up(group: &PlannedGroup, problems: &[Problem]) -> DecisionD
         resources: problems.iter().map(|problem| place(group.resource_id, problem)).collect(),
         depends_on: vec![group.fix_key()],
         context: json!({"server": group.server, "rule": group.rule, "problems": problems}),
+        spawn: None,
     }
 }
 

@@ -25,7 +25,7 @@ mod tests;
 use super::{ApplyMode, Awaiting, AwaitingKind, Phase, Plan, PlanFailure, State};
 use crate::Timestamp;
 use crate::decision::DecisionType;
-use crate::ids::PlanId;
+use crate::ids::{DecisionId, PlanId};
 use crate::profile::{Profile, Thresholds};
 
 pub use action::{ActionVerb, action_step};
@@ -148,7 +148,11 @@ pub enum Event {
     SpawnWanted {
         /// What it shall do, for people.
         label: String,
+        /// The decision.
+        decision: Option<DecisionId>,
     },
+    /// A child plan that was waited for, or that failed, is worked on again.
+    ChildMoved,
     /// Something failed that may work when tried again.
     TransientFailure(PlanFailure),
     /// A step failed.
@@ -198,6 +202,8 @@ pub struct Context {
     pub fix_limit: u32,
     /// Automatic reversions a plan may make.
     pub reversion_cap: u32,
+    /// It is a child plan: its parent decides when it starts, and takes its work in.
+    pub child: bool,
     /// Levels of child plans still allowed below this plan.
     pub child_depth_left: u32,
     /// The profile wants a sandbox for Execute.
@@ -234,6 +240,7 @@ impl Context {
             step_retries_left: profile.safety.max_retries_per_step,
             fix_limit: Self::FIX_LIMIT,
             reversion_cap: Self::REVERSION_CAP,
+            child: false,
             child_depth_left: 1,
             require_sandbox: profile.safety.require_sandbox,
             sandbox_possible: true,
@@ -247,7 +254,7 @@ impl Context {
 
     /// [`Context::new`] of a plan under its locked profile.
     pub fn of(plan: &Plan) -> Self {
-        Self::new(plan.plan_id, &plan.profile.profile)
+        Self { child: plan.parent_plan_id.is_some(), ..Self::new(plan.plan_id, &plan.profile.profile) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Plans: their record, their phases and states, and the state machine.
 
+pub mod children;
 pub mod gates;
 pub mod machine;
 
@@ -104,6 +105,7 @@ words!(AwaitingKind {
     Budget => "budget",
     Recovery => "recovery",
     LanguageServer => "language_server",
+    ChildPlan => "child_plan",
 });
 
 /// What a paused plan waits for.
@@ -126,6 +128,8 @@ pub enum AwaitingKind {
     Recovery,
     /// The servers the plan needs do not answer; goes on when a person says so.
     LanguageServer,
+    /// Nothing can be done before a child plan is answered; goes on when that happens.
+    ChildPlan,
 }
 
 /// Why a plan waits, in full.
@@ -283,6 +287,9 @@ pub struct Plan {
     pub read_only: bool,
     /// What it must keep to, beyond the scopes: from the action and the command line.
     pub invariants: Vec<String>,
+    /// How it runs its child plans.
+    #[serde(default)]
+    pub subplan: children::SubplanConfig,
     /// Its phase.
     pub phase: Phase,
     /// Its state in that phase.

@@ -17,6 +17,7 @@ use super::language_servers::LanguageWorkspace;
 use crate::QualifiedName;
 use crate::decision::{Alternative, DecisionType, ResourceRef};
 use crate::ids::{DecisionId, ResourceId};
+use crate::plan::children::SpawnDraft;
 use crate::plan::{AwaitingKind, Phase, PhaseSummary};
 
 /// An actor.
@@ -181,6 +182,9 @@ pub struct DecisionDraft {
     pub depends_on: Vec<String>,
     /// What it was made from, stored whole and content-addressed.
     pub context: Value,
+    /// For a `subplan_spawn`: the child plan it decides on; made in Execute.
+    #[serde(default)]
+    pub spawn: Option<SpawnDraft>,
 }
 
 /// What came of a request.

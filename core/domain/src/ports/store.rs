@@ -10,6 +10,7 @@ use crate::decision::Decision;
 use crate::event::{Event, NewEvent};
 use crate::ids::{CheckpointId, DecisionId, PlanId, ResourceId};
 use crate::language_server::LanguageServerDefinition;
+use crate::plan::children::Spawn;
 use crate::plan::{Phase, Plan, State};
 use crate::ports::actor::{Observation, Request, StepOutcome};
 use crate::project::Project;
@@ -150,10 +151,10 @@ pub trait StoreExt: Store {
 impl<S: Store + ?Sized> StoreExt for S {}
 
 /// Everything that can be read.
-pub trait Reader: PlanReads + DecisionReads + ChangeReads + RegistryReads + EventReads {}
+pub trait Reader: PlanReads + ChildReads + DecisionReads + ChangeReads + RegistryReads + EventReads {}
 
 /// Everything that can be read and written.
-pub trait Writer: Reader + PlanWrites + DecisionWrites + ChangeWrites + RegistryWrites + EventWrites {}
+pub trait Writer: Reader + PlanWrites + ChildWrites + DecisionWrites + ChangeWrites + RegistryWrites + EventWrites {}
 
 /// Which plans to list; unset fields do not filter.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -260,6 +261,22 @@ pub struct ActorRun {
     pub retries: u32,
     /// Workers in a row that died at the present step.
     pub lost_workers: u32,
+}
+
+/// Child plans.
+pub trait ChildReads {
+    /// What a plan decided to hand on, in the order decided.
+    fn spawns(&self, parent: PlanId) -> StoreResult<Vec<Spawn>>;
+    /// The spawn a plan was made for; `None` for a root plan.
+    fn spawn_of(&self, child: PlanId) -> StoreResult<Option<Spawn>>;
+    /// The plans made by a plan, oldest first.
+    fn child_rows(&self, parent: PlanId) -> StoreResult<Vec<PlanRow>>;
+}
+
+/// Changing child plans.
+pub trait ChildWrites {
+    /// Writes a spawn under its decision and call, or writes over it.
+    fn put_spawn(&self, spawn: &Spawn) -> StoreResult<()>;
 }
 
 /// Decisions.

@@ -1,6 +1,7 @@
 //! The repositories: each entity's rows, read and written inside one transaction.
 
 mod changes;
+mod children;
 mod decisions;
 mod events;
 mod plans;

@@ -13,10 +13,10 @@ use super::values::{Json, Parsed, after_prefix, limit, text};
 use crate::error::Fault;
 
 /// Columns of [`PlanRow`], all in `idx_plans_list`.
-const ROW: &str = "plan_id, parent_plan_id, phase, state, awaiting, action_name, project_names, attempt, created_at, \
+pub(super) const ROW: &str = "plan_id, parent_plan_id, phase, state, awaiting, action_name, project_names, attempt, created_at, \
                    completed_at";
 
-fn plan_row(row: &Row<'_>) -> rusqlite::Result<PlanRow> {
+pub(super) fn plan_row(row: &Row<'_>) -> rusqlite::Result<PlanRow> {
     Ok(PlanRow {
         plan_id: row.get::<_, Parsed<_>>(0)?.0,
         parent_plan_id: row.get::<_, Option<Parsed<_>>>(1)?.map(|id| id.0),

@@ -44,7 +44,7 @@ CREATE TABLE plans (
         WHEN 'execute/queued' THEN awaiting = 'rollback'
         WHEN 'execute/processing' THEN
             awaiting IN ('decision', 'spawn', 'retry', 'restore', 'validation_fix', 'strategy_revision', 'budget',
-                'language_server', 'recovery')
+                'language_server', 'recovery', 'child_plan')
         WHEN 'execute/complete' THEN awaiting = 'apply_approval'
         WHEN 'apply/constrained' THEN awaiting = 'reversion'
         ELSE FALSE

@@ -56,6 +56,7 @@ pub fn plan(n: u64) -> Plan {
         },
         read_only: false,
         invariants: vec!["Public names stay.".to_owned()],
+        subplan: Default::default(),
         phase: Phase::Strategize,
         state: State::Queued,
         awaiting: None,

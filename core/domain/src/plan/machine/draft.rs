@@ -109,8 +109,8 @@ impl<'a> Draft<'a> {
         };
         if phase != self.status.phase {
             self.effects.push(Effect::PhaseChanged { from: from.phase, to: phase });
-            // A command starts one phase; the next one begins without.
-            self.status.commanded = false;
+            // A command starts one phase; the next one begins without. All of a child is part of its parent's phase.
+            self.status.commanded &= self.context.child;
         }
         self.status.phase = phase;
         self.status.state = state;
@@ -132,6 +132,11 @@ impl<'a> Draft<'a> {
         phase_gate(&self.context.thresholds, gate, self.context.confidence.unwrap_or(NEUTRAL_CONFIDENCE))
     }
 
+    /// Whether the command that started the phase answers a gate that always asks (ruling 6).
+    pub(super) fn approved_in_advance(&self, gate: Gate) -> bool {
+        self.status.commanded && self.context.thresholds.of(gate) >= 1.0
+    }
+
     /// Waits for a person because a gate did not pass.
     pub(super) fn ask_gate(
         self,
@@ -148,8 +153,9 @@ impl<'a> Draft<'a> {
     /// Ends Strategize: on to Execute, or asks (T11, T15, T16).
     pub(super) fn strategized(self) -> Self {
         let gate = self.gate(Gate::AutoExecute);
+        let approved = self.context.child && self.approved_in_advance(Gate::AutoExecute);
         let done = self.state(State::Complete).effect(Effect::Estimate);
-        if gate.passes() {
+        if gate.passes() || approved {
             done.queue(Phase::Execute)
         } else {
             let question = "Strategize is done. Start Execute?";
@@ -162,6 +168,10 @@ impl<'a> Draft<'a> {
         let gate = self.gate(Gate::AutoApply);
         let context = self.context;
         let done = self.state(State::Complete);
+        if context.child {
+            // Its parent takes the work in.
+            return done;
+        }
         if context.required_validation_failed {
             let question =
                 "A required validation did not pass, so the changes cannot be applied. What shall be done?";

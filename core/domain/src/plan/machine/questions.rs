@@ -99,7 +99,7 @@ fn choices(kind: AwaitingKind, context: &Context) -> Option<&'static [Choice]> {
         AwaitingKind::ApplyApproval => &[Choice::Apply, Choice::Cancel],
         AwaitingKind::Reversion if context.committed => &[Choice::Apply, Choice::Cancel],
         AwaitingKind::Reversion => &[Choice::Revise, Choice::Apply, Choice::Cancel],
-        AwaitingKind::Rollback | AwaitingKind::Budget => &[Choice::Continue, Choice::Cancel],
+        AwaitingKind::Rollback | AwaitingKind::Budget | AwaitingKind::ChildPlan => &[Choice::Continue, Choice::Cancel],
         AwaitingKind::Decision | AwaitingKind::LanguageServer | AwaitingKind::Recovery => return None,
     })
 }
@@ -140,6 +140,10 @@ impl Awaiting {
 
 /// Whether a new plan asks before Strategize (T06).
 pub(super) fn confirm_strategize(context: &Context, now: Timestamp) -> Option<Awaiting> {
+    if context.child {
+        // Whether it starts was asked when it was spawned.
+        return None;
+    }
     let gate = Gate::AutoStrategize;
     let outcome = phase_gate(&context.thresholds, gate, context.confidence.unwrap_or(NEUTRAL_CONFIDENCE));
     (!outcome.passes()).then(|| {
@@ -170,6 +174,7 @@ pub fn awaiting_fits(phase: Phase, state: State, kind: AwaitingKind) -> bool {
                 | K::Budget
                 | K::LanguageServer
                 | K::Recovery
+                | K::ChildPlan
         ),
         (Phase::Apply, State::Constrained) => kind == K::Reversion,
         _ => false,
@@ -185,8 +190,12 @@ impl Status {
         };
         let waits = match self.awaiting_kind() {
             Some(kind) => awaiting_fits(self.phase, self.state, kind),
-            // These are left by themselves at once; a plan that stays in them waits for a person.
-            None => !matches!(self.state, State::Complete | State::Constrained),
+            // These are left by themselves at once; a plan that stays in them waits for a person, or, as a child that
+            // has done its work, for its parent.
+            None => match self.state {
+                State::Complete => self.phase == Phase::Execute,
+                state => state != State::Constrained,
+            },
         };
         state && waits && self.attempt >= 1
     }

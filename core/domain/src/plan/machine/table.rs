@@ -171,7 +171,7 @@ fn t18_to_t22_working_in_execute() {
     refused("T32", &t20.status, Event::Execute, &context("cautious"));
     refused("T20", &at(A, State::Processing), pending(), &context("cautious"));
     // T21
-    let spawn = || Event::SpawnWanted { label: "split the module".to_owned() };
+    let spawn = || Event::SpawnWanted { label: "split the module".to_owned(), decision: None };
     let t21 = goes("T21", &run, spawn(), &context("trusted"), "execute/processing");
     assert_eq!(t21.effects, [Effect::SpawnChild]);
     refused("T21", &run, spawn(), &Context { child_depth_left: 0, ..context("trusted") });

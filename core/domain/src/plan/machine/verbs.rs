@@ -100,6 +100,10 @@ pub(super) fn prompt(draft: Draft, answer: &Answer) -> Stepped {
         (State::Errored, None) => {
             guide(draft, None).effect(Effect::Resumed).run(phase).finish(resumed(phase))
         }
+        // A child that is done: it does its work again with them.
+        (State::Complete, None) => {
+            guide(draft, None).again().effect(Effect::RestartActor).run(phase).finish(resumed(phase))
+        }
         // Being worked on, or waiting for a worker: the next step gets it.
         (_, None) => guide(draft, None).finish("PLAN-080"),
     }

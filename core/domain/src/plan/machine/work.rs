@@ -3,7 +3,8 @@
 use super::draft::Draft;
 use super::questions;
 use super::{Denied, Effect, Event, Transition};
-use crate::plan::{AwaitingKind as K, Phase, PlanFailure, State};
+use crate::ids::DecisionId;
+use crate::plan::{Awaiting, AwaitingKind as K, Phase, PlanFailure, State};
 use crate::profile::Gate;
 
 type Stepped = Result<Transition, Denied>;
@@ -20,6 +21,12 @@ pub(super) fn step(draft: Draft, event: &Event) -> Stepped {
                 draft.run(phase).finish(if phase == Phase::Strategize { "T10" } else { "T32" })
             }
             _ => draft.refuse("T10", "it waits for no decision"),
+        },
+        Event::ChildMoved => match draft.at() {
+            (Phase::Execute, State::Processing, Some(K::ChildPlan)) | (Phase::Execute, State::Errored, None) => {
+                draft.effect(Effect::Resumed).run(Phase::Execute).finish("T32")
+            }
+            _ => draft.refuse("T32", "it waits for no child plan"),
         },
         Event::DecisionsPending { first } => {
             let rule = if draft.status.phase == Phase::Strategize { "T09" } else { "T20" };
@@ -117,7 +124,7 @@ fn running(draft: Draft, event: &Event) -> Stepped {
         }
         Event::ActorDone if execute => draft.executed().finish("T30"),
         Event::ActorDone => draft.strategized().finish("T11"),
-        Event::SpawnWanted { label } if execute => spawn(draft, label),
+        Event::SpawnWanted { label, decision } if execute => spawn(draft, label, *decision),
         Event::TransientFailure(failure) => transient(draft, failure),
         Event::StepFailed(failure) => step_failed(draft, failure),
         Event::ValidationFailed { attempts, failure } if execute => {
@@ -147,15 +154,18 @@ fn row(event: &Event, phase: Phase) -> &'static str {
     }
 }
 
-fn spawn(draft: Draft, label: &str) -> Stepped {
+fn spawn(draft: Draft, label: &str, decision: Option<DecisionId>) -> Stepped {
     if draft.context.child_depth_left == 0 {
         return draft.refuse("T21", "child plans may not be nested any deeper");
     }
     let outcome = draft.gate(Gate::SpawnChild);
-    if outcome.passes() {
+    if outcome.passes() || draft.approved_in_advance(Gate::SpawnChild) {
         return draft.effect(Effect::SpawnChild).finish("T21");
     }
-    draft.ask_gate(K::Spawn, Gate::SpawnChild, outcome, format!("Start a child plan: {label}?")).finish("T22")
+    let question = format!("Start a child plan: {label}?");
+    let awaiting = questions::question(K::Spawn, question, draft.context, draft.now);
+    let awaiting = Awaiting { decision_id: decision, ..awaiting.gated(Gate::SpawnChild, outcome) };
+    draft.ask(awaiting).finish("T22")
 }
 
 fn transient(draft: Draft, failure: &PlanFailure) -> Stepped {

@@ -7,7 +7,7 @@ use agents_domain::{Error, Result};
 use serde_json::{Map, Value};
 
 /// Gives every argument its typed value, or says which one is wrong and what would be right.
-pub(super) fn check_arguments(
+pub(crate) fn check_arguments(
     action: &Action,
     mut given: Map<String, Value>,
 ) -> Result<BTreeMap<String, Value>> {

@@ -161,6 +161,7 @@ impl Operation for Use {
             profile,
             read_only: definition.read_only,
             invariants,
+            subplan: definition.subplan.clone(),
             phase: Phase::Strategize,
             state: State::Queued,
             awaiting: None,
@@ -210,6 +211,23 @@ impl Operation for Use {
         let budget = engine.config.integer("context.hot.max-tokens", first.as_deref());
         Ok(self.output(&plan, &targets, resource_names, budget))
     }
+}
+
+/// The actors of a plan of an action when nobody names others.
+#[allow(dead_code, reason = "see `children`")]
+pub(crate) fn actors_of(engine: &Engine, action: &Action) -> Result<PlanActors> {
+    Use {
+        action: action.definition.name.to_string(),
+        projects: Vec::new(),
+        arguments: Map::new(),
+        automation_profile: None,
+        invariants: Vec::new(),
+        strategy_actor: None,
+        execution_actor: None,
+        estimation_actor: None,
+        invariant_actor: None,
+    }
+    .actors(engine, action)
 }
 
 impl Use {
@@ -400,7 +418,7 @@ impl Use {
 }
 
 /// Fills `{{ argument }}` in; an undefined name is an error, not an empty text.
-fn substitute(field: &str, template: &str, arguments: &BTreeMap<String, Value>) -> Result<String> {
+pub(crate) fn substitute(field: &str, template: &str, arguments: &BTreeMap<String, Value>) -> Result<String> {
     let mut environment = minijinja::Environment::new();
     environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
     environment.render_str(template, minijinja::value::Serde(arguments)).map_err(|error| {
@@ -409,7 +427,7 @@ fn substitute(field: &str, template: &str, arguments: &BTreeMap<String, Value>) 
     })
 }
 
-fn prompt_definition(engine: &Engine, plan: &Plan) -> Result<Decision> {
+pub(crate) fn prompt_definition(engine: &Engine, plan: &Plan) -> Result<Decision> {
     let context = json!({
         "description": plan.description, "definition_of_done": plan.definition_of_done,
         "arguments": plan.arguments, "projects": plan.projects, "profile": plan.profile,
@@ -428,7 +446,10 @@ fn prompt_definition(engine: &Engine, plan: &Plan) -> Result<Decision> {
         chosen_option: plan.description.clone(),
         alternatives: vec![Alternative { option: plan.description.clone(), description: None }],
         confidence: None,
-        rationale: format!("Asked for by {} with action {}", plan.created_by, plan.action),
+        rationale: match plan.parent_plan_id {
+            None => format!("Asked for by {} with action {}", plan.created_by, plan.action),
+            Some(parent) => format!("Handed on by plan {parent} with action {}", plan.action),
+        },
         actor_reasoning: None,
         context: ContextSnapshot {
             hot_context_ref: hash.clone(),

@@ -12,6 +12,8 @@ mod prompt;
 mod status;
 mod tree;
 
+pub(crate) use arguments::check_arguments;
+pub(crate) use create::{actors_of, prompt_definition, substitute};
 pub(crate) use discard::checkouts;
 pub(crate) use lifecycle::apply_refused;
 
