@@ -337,8 +337,12 @@ mod tests {
     // SUB-002, SUB-004
     #[test]
     fn bare_spawns_follow_each_other_and_a_container_is_one_step() {
-        let mut units =
-            vec![unit("a", None, &[]), unit("b", Some("g"), &[]), unit("c", Some("g"), &[]), unit("d", None, &[])];
+        let mut units = vec![
+            unit("a", None, &[]),
+            unit("b", Some("g"), &[]),
+            unit("c", Some("g"), &[]),
+            unit("d", None, &[]),
+        ];
         assert_eq!(order(&units).unwrap().waves, [vec![0], vec![1, 2], vec![3]]);
         assert_eq!(started(&units, &config(5)), ["a"]);
         units[0].standing = Standing::Done;
@@ -384,8 +388,14 @@ mod tests {
     // SUB-007
     #[test]
     fn the_defaults_are_those_of_the_specification() {
-        let SubplanConfig { max_parallel, merge_strategy, fail_fast, timeout_per_subplan_seconds, retry_failed, max_retries } =
-            SubplanConfig::default();
+        let SubplanConfig {
+            max_parallel,
+            merge_strategy,
+            fail_fast,
+            timeout_per_subplan_seconds,
+            retry_failed,
+            max_retries,
+        } = SubplanConfig::default();
         assert_eq!((max_parallel, fail_fast, retry_failed, max_retries), (5, false, true, 2));
         assert_eq!((merge_strategy, timeout_per_subplan_seconds), (MergeStrategy::GitThreeWay, None));
     }

@@ -154,7 +154,10 @@ impl<S: Store + ?Sized> StoreExt for S {}
 pub trait Reader: PlanReads + ChildReads + DecisionReads + ChangeReads + RegistryReads + EventReads {}
 
 /// Everything that can be read and written.
-pub trait Writer: Reader + PlanWrites + ChildWrites + DecisionWrites + ChangeWrites + RegistryWrites + EventWrites {}
+pub trait Writer:
+    Reader + PlanWrites + ChildWrites + DecisionWrites + ChangeWrites + RegistryWrites + EventWrites
+{
+}
 
 /// Which plans to list; unset fields do not filter.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -14,7 +14,8 @@ impl ChildReads for Tx<'_> {
         self.run(|conn| {
             let mut statement =
                 conn.prepare_cached("SELECT data FROM spawns WHERE plan_id = ?1 ORDER BY rowid")?;
-            let rows = statement.query_map([parent.to_string()], |row| Ok(row.get::<_, Json<Spawn>>(0)?.0))?;
+            let rows =
+                statement.query_map([parent.to_string()], |row| Ok(row.get::<_, Json<Spawn>>(0)?.0))?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }

@@ -99,7 +99,9 @@ fn choices(kind: AwaitingKind, context: &Context) -> Option<&'static [Choice]> {
         AwaitingKind::ApplyApproval => &[Choice::Apply, Choice::Cancel],
         AwaitingKind::Reversion if context.committed => &[Choice::Apply, Choice::Cancel],
         AwaitingKind::Reversion => &[Choice::Revise, Choice::Apply, Choice::Cancel],
-        AwaitingKind::Rollback | AwaitingKind::Budget | AwaitingKind::ChildPlan => &[Choice::Continue, Choice::Cancel],
+        AwaitingKind::Rollback | AwaitingKind::Budget | AwaitingKind::ChildPlan => {
+            &[Choice::Continue, Choice::Cancel]
+        }
         AwaitingKind::Decision | AwaitingKind::LanguageServer | AwaitingKind::Recovery => return None,
     })
 }

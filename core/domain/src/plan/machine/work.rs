@@ -23,7 +23,8 @@ pub(super) fn step(draft: Draft, event: &Event) -> Stepped {
             _ => draft.refuse("T10", "it waits for no decision"),
         },
         Event::ChildMoved => match draft.at() {
-            (Phase::Execute, State::Processing, Some(K::ChildPlan)) | (Phase::Execute, State::Errored, None) => {
+            (Phase::Execute, State::Processing, Some(K::ChildPlan))
+            | (Phase::Execute, State::Errored, None) => {
                 draft.effect(Effect::Resumed).run(Phase::Execute).finish("T32")
             }
             _ => draft.refuse("T32", "it waits for no child plan"),
