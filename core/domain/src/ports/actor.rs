@@ -184,7 +184,7 @@ pub struct DecisionDraft {
     pub context: Value,
     /// For a `subplan_spawn`: the child plan it decides on; made in Execute.
     #[serde(default)]
-    pub spawn: Option<SpawnDraft>,
+    pub spawn: Option<Box<SpawnDraft>>,
 }
 
 /// What came of a request.
