@@ -2,7 +2,8 @@
 //! declares. Needs no language server and no project, so it answers in milliseconds and for files that do not compile.
 //!
 //! Two levels. [`detect`] and [`LanguageId`] know by name every common language (the data is in `languages.txt`).
-//! [`Language`] is the few that this crate can parse: [`syntax_errors`], [`symbols`] and [`symbol_at`] work on those.
+//! [`Language`] is the few that this crate can parse: [`syntax_errors`], [`symbols`], [`outline`] (both from one parse) and
+//! [`symbol_at`] work on those.
 //! What counts as a symbol is data too: `queries/<language>/symbols.scm`.
 //!
 //! Texts are bytes: they need not be UTF-8. Positions are bytes as well, see [`Position`].
@@ -14,7 +15,7 @@ mod syntax;
 
 pub use detect::detect;
 pub use language::{Language, LanguageId};
-pub use symbols::{Symbol, SymbolKind, symbol_at, symbols};
+pub use symbols::{Outline, Symbol, SymbolKind, outline, symbol_at, symbols};
 pub use syntax::{
     MAX_BYTES, MAX_SYNTAX_ERRORS, ParseError, Position, Range, SyntaxError, parse, syntax_errors,
 };

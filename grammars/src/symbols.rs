@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, LazyLock};
 
-use tree_sitter::{Node, Query, QueryCursor, QueryCursorOptions, StreamingIterator};
+use tree_sitter::{Node, Query, QueryCursor, QueryCursorOptions, StreamingIterator, Tree};
 
-use crate::syntax::{Range, deadline, grammar};
+use crate::syntax::{Range, SyntaxError, deadline, faults, grammar};
 use crate::{Language, ParseError, parse};
 
 /// The most containers that a symbol names; of deeper nesting the innermost are kept.
@@ -136,7 +136,29 @@ impl Symbol {
 /// As [`parse`].
 pub fn symbols(language: Language, text: impl AsRef<[u8]>) -> Result<Vec<Symbol>, ParseError> {
     let text = text.as_ref();
+    declared(language, text, &parse(language, text)?)
+}
+
+/// What a text declares and where its syntax is broken, from one parse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outline {
+    /// As [`symbols`] finds them.
+    pub symbols: Vec<Symbol>,
+    /// As [`syntax_errors`](crate::syntax_errors) finds them.
+    pub syntax_errors: Vec<SyntaxError>,
+}
+
+/// What a text declares and where its syntax is broken, for the price of one parse.
+///
+/// # Errors
+/// As [`parse`].
+pub fn outline(language: Language, text: impl AsRef<[u8]>) -> Result<Outline, ParseError> {
+    let text = text.as_ref();
     let tree = parse(language, text)?;
+    Ok(Outline { symbols: declared(language, text, &tree)?, syntax_errors: faults(language, text, &tree) })
+}
+
+fn declared(language: Language, text: &[u8], tree: &Tree) -> Result<Vec<Symbol>, ParseError> {
     let mut found = declarations(language, text, tree.root_node())?;
     // `a, b = 1, 2` are two names in one range: the name's place settles their order.
     found.sort_by_key(|Declaration { range, selection_range, .. }| {

@@ -111,7 +111,11 @@ pub fn parse(language: Language, text: impl AsRef<[u8]>) -> Result<Tree, ParseEr
 /// As [`parse`]: the text was not checked.
 pub fn syntax_errors(language: Language, text: impl AsRef<[u8]>) -> Result<Vec<SyntaxError>, ParseError> {
     let text = text.as_ref();
-    let tree = parse(language, text)?;
+    Ok(faults(language, text, &parse(language, text)?))
+}
+
+/// As [`syntax_errors`], of a tree that is there already.
+pub(crate) fn faults(language: Language, text: &[u8], tree: &Tree) -> Vec<SyntaxError> {
     let mut errors = Vec::new();
     let mut cursor = tree.walk();
     // Nesting can be as deep as the text is long: a loop, no recursion.
@@ -121,7 +125,7 @@ pub fn syntax_errors(language: Language, text: impl AsRef<[u8]>) -> Result<Vec<S
         let broken = message.is_some();
         errors.extend(message.map(|message| SyntaxError { range: Range::of(node), message }));
         if errors.len() == MAX_SYNTAX_ERRORS {
-            return Ok(errors);
+            return errors;
         }
         // What is inside an error is the parser's guess, not one more error.
         if !broken && may_hold_faults(language, node) && cursor.goto_first_child() {
@@ -129,7 +133,7 @@ pub fn syntax_errors(language: Language, text: impl AsRef<[u8]>) -> Result<Vec<S
         }
         while !cursor.goto_next_sibling() {
             if !cursor.goto_parent() {
-                return Ok(errors);
+                return errors;
             }
         }
     }

@@ -22,6 +22,7 @@ pub mod resource;
 pub mod text;
 pub mod time;
 pub mod tree;
+pub mod words;
 
 pub use error::{Error, ErrorKind, Result};
 pub use name::QualifiedName;

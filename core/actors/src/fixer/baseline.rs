@@ -66,6 +66,8 @@ pub(super) struct SurveyedWorkspace {
     pub resource_id: ResourceId,
     /// Its name.
     pub name: String,
+    /// It must not be changed.
+    pub read_only: bool,
     /// The files that servers were asked about, sorted.
     pub files: Vec<String>,
     /// Which of these got no answer.
@@ -107,16 +109,18 @@ pub(super) struct Handover {
     pub version: u32,
     /// The mildest severity that counts as a finding.
     pub severity: Severity,
-    /// The workspaces that may be changed.
+    /// The workspaces that were looked at.
     pub workspaces: Vec<SurveyedWorkspace>,
     /// The groups with a decision.
     pub groups: Vec<PlannedGroup>,
-    /// Kinds of finding for which nothing is offered: how many findings.
+    /// Findings for which nothing is offered.
     pub without_option: u32,
+    /// Findings in what must not be changed.
+    pub read_only: u32,
 }
 
 /// The version of [`Handover`] that this code writes and reads.
-pub(super) const HANDOVER_VERSION: u32 = 1;
+pub(super) const HANDOVER_VERSION: u32 = 2;
 
 /// What changed since, by workspace, file and server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -186,6 +190,7 @@ mod tests {
         let workspace = SurveyedWorkspace {
             resource_id: "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap(),
             name: "local/r".to_owned(),
+            read_only: false,
             files: vec!["a".to_owned(), "b".to_owned()],
             unchecked: vec![Unchecked {
                 server: "local/s".to_owned(),

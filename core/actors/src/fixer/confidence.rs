@@ -32,6 +32,7 @@
 //!
 //! Both end between 0.05 and 0.99, in hundredths.
 
+use agents_domain::words::{agree, count, share};
 use serde::Serialize;
 
 /// Many files.
@@ -123,14 +124,26 @@ pub(super) fn of_strategy(case: Case) -> (f64, Vec<Factor>) {
     };
     less(deleting > 0, 0.30, format!("it takes a declaration away ({deleting} of {offering})"));
     let without = probed.saturating_sub(offering);
-    let share = if probed == 0 { 0.0 } else { without as f64 / probed as f64 };
-    less(without > 0, 0.30 * share, format!("{without} of {probed} findings do not offer it"));
+    let missing = if probed == 0 { 0.0 } else { without as f64 / probed as f64 };
+    less(
+        without > 0,
+        0.30 * missing,
+        format!("{} {} not offer it", share(without, probed, "finding"), agree(without, "does", "do")),
+    );
     less(elsewhere > 0, 0.15, format!("it edits other files ({elsewhere} of {offering})"));
     less(!preferred, 0.10, "no server marks it as preferred".to_owned());
-    less(rivals > 0, 0.10, format!("other fixes are offered too ({rivals})"));
+    less(
+        rivals > 0,
+        0.10,
+        format!("{} {} offered too", agree(rivals, "another fix", "other fixes"), agree(rivals, "is", "are")),
+    );
     less(errors, 0.05, "the findings are errors".to_owned());
     less(files > MANY_FILES, 0.05, format!("{files} files are concerned"));
-    less(unprobed > 0, 0.05, format!("{unprobed} more findings were not asked about"));
+    less(
+        unprobed > 0,
+        0.05,
+        format!("{} {} not asked about", count(unprobed, "more finding"), agree(unprobed, "was", "were")),
+    );
     sum(factors)
 }
 
@@ -145,9 +158,22 @@ pub(super) fn of_applying(facts: ApplyFacts) -> (f64, Vec<Factor>) {
     };
     less(deleting > 0, 0.15, format!("it takes a declaration away ({deleting})"));
     less(elsewhere > 0, 0.10, format!("it edits other files ({elsewhere})"));
-    less(found != decided, 0.10, format!("there are {found} findings now, {decided} were decided on"));
-    less(without_baseline > 0, 0.10, format!("{without_baseline} changed files cannot be compared"));
-    less(waiting > 0, 0.05, format!("the edits of {waiting} findings overlap with others"));
+    less(
+        found != decided,
+        0.10,
+        format!(
+            "{} {} there now, {decided} {} decided on",
+            count(found, "finding"),
+            agree(found, "is", "are"),
+            agree(decided, "was", "were")
+        ),
+    );
+    less(
+        without_baseline > 0,
+        0.10,
+        format!("{} cannot be compared", count(without_baseline, "changed file")),
+    );
+    less(waiting > 0, 0.05, format!("the edits of {} overlap with others", count(waiting, "finding")));
     sum(factors)
 }
 

@@ -29,11 +29,12 @@ use super::outcome::{self, GroupResult, Outcome};
 use super::propose::MAX_PLACES;
 use super::record::{self, How, Trouble};
 use super::round::{self, Mode, Round, RoundOf, Tally};
+use super::source::Need;
 use super::strategize::{GO_ON, TRY_AGAIN, says_go_on, unused_words};
 use super::survey::first_line;
 use super::texts::Texts;
 use super::verify::{Known, Problem, SyntaxErrors};
-use super::{Halt, clamp, count, from_state, internal, to_state};
+use super::{Halt, clamp, from_state, internal, to_state};
 
 pub(super) use reading::drop_removed;
 use reading::{call_id, file_events, made_by, nothing_to_do, silence};
@@ -286,8 +287,11 @@ impl<'a> Run<'a> {
         let answers = look::diagnostics(self.host, workspace, &paths, &label).await?;
         if let Some(reason) = silence(group, &answers) {
             let question = format!(
-                "{server} does not answer for any of the {} with {}: {}. Go on without it?",
-                count(paths.len(), "file"),
+                "{server} does not answer for {} with {}: {}. Go on without it?",
+                match paths.len() {
+                    1 => "1 file".to_owned(),
+                    n => format!("any of the {n} files"),
+                },
                 group.rule,
                 first_line(&reason)
             );
@@ -369,6 +373,7 @@ impl<'a> Run<'a> {
             without += usize::from(!complete);
         }
         let mut texts = Texts::new(self.host, workspace);
+        texts.prepare(work.touching.iter().map(String::as_str), Need::Syntax);
         for path in &work.touching {
             if !work.syntax.contains_key(path)
                 && let Some(errors) = texts.syntax_errors(path)

@@ -18,6 +18,7 @@ mod propose;
 mod record;
 mod report;
 mod round;
+mod source;
 mod strategize;
 mod survey;
 mod texts;
@@ -29,6 +30,8 @@ use agents_domain::ports::actor::{Actor, ActorFailure, ActorHost, StepInput, Ste
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use agents_domain::words::{agree, count, sentence, share};
 
 /// The actor of `builtin/fix-diagnostics`, for both phases.
 ///
@@ -85,9 +88,9 @@ fn from_state<T: DeserializeOwned>(state: &Value) -> Result<T, ActorFailure> {
     T::deserialize(state).map_err(|error| internal(format!("the state cannot be read: {error}")))
 }
 
-/// `1 finding`, `12 findings`.
-fn count(n: usize, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+/// `the finding`, `the 3 findings`.
+fn the(n: usize, noun: &str) -> String {
+    if n == 1 { format!("the {noun}") } else { format!("the {}", count(n, noun)) }
 }
 
 fn clamp(n: usize) -> u32 {

@@ -10,6 +10,9 @@ use super::texts::Texts;
 /// The option of doing nothing about a group.
 pub(super) const LEAVE_ALONE: &str = "Leave alone";
 
+/// What an option is called that its server gave no title.
+const UNTITLED: &str = "Fix without a title";
+
 /// What an option does to its findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -64,6 +67,9 @@ pub(super) fn sort(offered: Vec<CodeActionOffer>, rule: &str, texts: &mut Texts<
 
 fn usable(action: CodeActionOffer, texts: &mut Texts<'_>) -> Result<Offer, (String, String)> {
     let CodeActionOffer { title, kind, is_preferred, edits, unusable } = action;
+    // A title of nothing but marks that cannot be seen is none.
+    let title = squeeze(&title);
+    let title = if title.is_empty() { UNTITLED.to_owned() } else { title };
     let kind = kind.unwrap_or_default();
     let of_kind = |base: &str| kind == base || kind.starts_with(&format!("{base}."));
     let reason = if of_kind("source") || of_kind("quickfix.all") || patterns::is_broad(&title) {
@@ -206,7 +212,11 @@ pub(super) fn key(title: &str) -> String {
         before = rest[..end].chars().next_back();
         rest = &rest[end..];
     }
-    squeeze(&out)
+    match out.chars().any(char::is_alphanumeric) {
+        true => squeeze(&out),
+        // Nothing but a name: that is what it is known by.
+        false => squeeze(title),
+    }
 }
 
 /// What stands before the closing mark, which for an apostrophe does not stand before a letter.
@@ -224,8 +234,14 @@ fn is_name(quoted: &str) -> bool {
     !is_comment && quoted.chars().any(char::is_alphanumeric)
 }
 
+/// Words with one blank between them; controls and marks that cannot be seen count as blanks.
 fn squeeze(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let blank = |c: char| {
+        c.is_whitespace()
+            || c.is_control()
+            || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    text.split(blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Which option a person means: its number from 1, its text, or words of it that no other option has. `None` when the
@@ -311,6 +327,7 @@ mod tests {
             ("an ' alone", "an ' alone"),
             ("  two   blanks ", "two blanks"),
             ("Change to “ünïcode”", "Change to …"),
+            ("`x`", "`x`"),
             ("", ""),
         ];
         for (title, expected) in table {

@@ -17,7 +17,7 @@ use super::options::Class;
 use super::report::{MAX_FACTS, unused_guidance};
 use super::survey::{first_line, sample};
 use super::verify::{Known, Problem};
-use super::{Halt, count, look, record};
+use super::{Halt, agree, count, look, record, sentence, share};
 
 /// New findings of a group that are told.
 const MAX_FOLLOW_UPS: usize = 50;
@@ -240,6 +240,16 @@ fn summary(
         let findings = count(handover.without_option as usize, "finding");
         lines.push(format!("Left: {findings} without a decision (no usable fix)"));
     }
+    if handover.read_only > 0 {
+        let kept: Vec<&str> =
+            handover.workspaces.iter().filter(|w| w.read_only).map(|w| w.name.as_str()).collect();
+        let findings = count(handover.read_only as usize, "finding");
+        let verb = agree(kept.len(), "is", "are");
+        lines.push(format!("Left: {findings} in {}, which {verb} read-only", kept.join(", ")));
+    }
+    if state.touched.is_empty() {
+        lines.push("Nothing was changed; applying the plan ends it and changes nothing".to_owned());
+    }
     let unchecked = handover.workspaces.iter().flat_map(|w| w.unchecked.iter().map(move |u| (w, u)));
     for (workspace, unchecked) in unchecked.clone() {
         lines.push(format!(
@@ -279,7 +289,8 @@ fn summary(
         facts: json!({
             "fixed": totals.fixed,
             "suppressed": totals.suppressed,
-            "left": totals.left + handover.without_option,
+            "left": totals.left + handover.without_option + handover.read_only,
+            "read_only": handover.read_only,
             "rolled_back": totals.rolled_back,
             "not_checked": totals.not_checked,
             "not_verified": totals.not_verified,
@@ -294,18 +305,18 @@ fn summary(
 
 fn headline(handover: &Handover, totals: &Totals, files: usize, follow_ups: usize, errors: usize) -> String {
     let all: u32 = handover.groups.iter().map(PlannedGroup::findings).sum();
-    let all = all + handover.without_option;
+    let all = all + handover.without_option + handover.read_only;
+    let fixed = share(totals.fixed as usize, all as usize, "finding");
     let mut text = match (all, totals.fixed) {
         (0, _) => return "There was nothing to fix".to_owned(),
-        (_, 0) => format!("None of {} fixed", count(all as usize, "finding")),
-        (_, fixed) => {
-            format!("Fixed {fixed} of {} in {}", count(all as usize, "finding"), count(files, "file"))
-        }
+        (_, 0) => format!("{} fixed", sentence(&fixed)),
+        _ => format!("Fixed {fixed} in {}", count(files, "file")),
     };
     let left = totals.left + handover.without_option;
     let parts = [
         (totals.suppressed as usize, format!("{} suppressed by choice", totals.suppressed)),
         (left as usize, format!("{left} left")),
+        (handover.read_only as usize, format!("{} read-only", handover.read_only)),
         (totals.rolled_back as usize, format!("{} rolled back", count(totals.rolled_back as usize, "kind"))),
         (totals.not_checked as usize, format!("{} not checked", totals.not_checked)),
         (totals.not_verified as usize, format!("{} not verified", totals.not_verified)),

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::baseline::SurveyedWorkspace;
 use super::confidence::Factor;
-use super::count;
 use super::group::{Group, GroupOption, PlannedGroup, PlannedOption};
 use super::options::{Class, LEAVE_ALONE};
 use super::survey::first_line;
 use super::texts::Texts;
+use super::{agree, count, share, the};
 
 /// Places that a decision names; the question says how many there are.
 pub(super) const MAX_PLACES: usize = 200;
@@ -75,10 +75,7 @@ pub(super) fn draft(
 
 fn question(group: &Group, of: Option<&str>) -> String {
     let findings = group.findings.len();
-    let the = match findings {
-        1 => "the finding".to_owned(),
-        n => format!("the {n} findings"),
-    };
+    let the = the(findings, "finding");
     let gist = group.gist();
     let gist = if gist.is_empty() { String::new() } else { format!(" ({gist})") };
     let of = of.map(|name| format!(" of {name}")).unwrap_or_default();
@@ -114,26 +111,28 @@ fn rationale(group: &Group, proposed: Option<usize>, confidence: f64, factors: &
     let (findings, probed) = (group.findings.len(), group.offered.len());
     let mut sentences = Vec::new();
     if probed < findings {
-        sentences.push(format!("{probed} of {findings} findings were asked about."));
+        let verb = agree(probed, "was", "were");
+        sentences.push(format!("{} {verb} asked about.", share(probed, findings, "finding")));
     }
     let suppressing = group.options.iter().filter(|option| option.class == Class::Suppress).count();
     match proposed.map(|index| &group.options[index]) {
         Some(option) => {
             let standing = if option.preferred > 0 { "the only preferred fix" } else { "the only fix" };
             sentences.push(format!(
-                "“{}” is {standing}: {} of {} offer it.",
+                "“{}” is {standing}: {} {} it.",
                 option.title,
-                option.offering,
-                count(probed, "finding")
+                share(option.offering, probed, "finding"),
+                agree(option.offering, "offers", "offer")
             ));
         }
         None if group.fixes().next().is_none() => {
             let ways = match suppressing {
-                1 => "One way to suppress is".to_owned(),
-                n => format!("{n} ways to suppress are"),
+                1 => "One way".to_owned(),
+                n => count(n, "way"),
             };
+            let verb = agree(suppressing, "is", "are");
             sentences.push(format!(
-                "{ways} offered and no fix; suppressing hides a finding and is never chosen without a person."
+                "{ways} to suppress {verb} offered and no fix; suppressing hides a finding and is never chosen without a person."
             ));
         }
         None => {
@@ -151,7 +150,8 @@ fn rationale(group: &Group, proposed: Option<usize>, confidence: f64, factors: &
         sentences.push("Suppressing is offered too, and is never chosen without a person.".to_owned());
     }
     if group.more_options > 0 {
-        sentences.push(format!("{} more options are not shown.", group.more_options));
+        let verb = agree(group.more_options, "is", "are");
+        sentences.push(format!("{} {verb} not shown.", count(group.more_options, "more option")));
     }
     if let Some((missing, reason)) = &group.unanswered {
         let missing = count(*missing, "finding");

@@ -7,12 +7,12 @@ use agents_domain::text::Range;
 use serde_json::json;
 
 use super::confidence::{self, ApplyFacts};
-use super::count;
 use super::group::{PlannedGroup, PlannedOption};
 use super::options::{Class, LEAVE_ALONE, match_answer};
 use super::round::{Mode, Round};
 use super::survey::first_line;
 use super::verify::Problem;
+use super::{agree, count, the};
 
 /// Rounds of edits of a group at most.
 pub(super) const MAX_ROUNDS: u32 = 5;
@@ -51,7 +51,10 @@ pub(super) fn implementation(
     let (now, files) = (count(round.applied as usize, "finding"), count(round.touched().len(), "file"));
     let later = match round.waiting {
         0 => String::new(),
-        n => format!(" {} with overlapping edits follow in later rounds, {MAX_ROUNDS} at most.", n),
+        n => {
+            let later = agree(n as usize, "follows", "follow");
+            format!(" {n} with overlapping edits {later} in later rounds, {MAX_ROUNDS} at most.")
+        }
     };
     let alternative = |option: &str, description: String| Alternative {
         option: option.to_owned(),
@@ -60,19 +63,11 @@ pub(super) fn implementation(
     let mut alternatives =
         vec![alternative(ALL, format!("Edits {files} for {now} in the first round.{later}"))];
     if round.waiting > 0 {
-        alternatives.push(alternative(
-            ONE_ROUND,
-            format!("{} with overlapping edits stay as they are.", count(round.waiting as usize, "finding")),
-        ));
+        alternatives.push(alternative(ONE_ROUND, stay(round.waiting as usize, "with overlapping edits")));
     }
     if round.elsewhere > 0 {
-        alternatives.push(alternative(
-            OWN_FILES,
-            format!(
-                "{} whose fix edits other files too stay as they are.",
-                count(round.elsewhere as usize, "finding")
-            ),
-        ));
+        alternatives
+            .push(alternative(OWN_FILES, stay(round.elsewhere as usize, "whose fix edits other files too")));
     }
     alternatives.push(alternative(LEAVE_ALONE, "Changes nothing; the findings stay.".to_owned()));
     let (found, edited) = (round.findings() as usize, round.applied as usize);
@@ -86,16 +81,19 @@ pub(super) fn implementation(
     };
     let (confidence, factors) = confidence::of_applying(facts);
     let mut sentences = vec![format!(
-        "“{}” was decided on. There {} now, and {} edited in the first round.",
+        "“{}” was decided on. There {} {} now, and {edited} {} edited in the first round.",
         option.text,
-        if found == 1 { "is 1 finding".to_owned() } else { format!("are {found} findings") },
-        if edited == 1 { "1 is".to_owned() } else { format!("{edited} are") },
+        agree(found, "is", "are"),
+        count(found, "finding"),
+        agree(edited, "is", "are"),
     )];
     if round.waiting > 0 {
-        sentences.push(format!("{} wait for a later round: their edits overlap.", round.waiting));
+        let (wait, their) = agree(round.waiting as usize, ("waits", "its"), ("wait", "their"));
+        sentences.push(format!("{} {wait} for a later round: {their} edits overlap.", round.waiting));
     }
     if round.without > 0 {
-        sentences.push(format!("{} do not offer it.", round.without));
+        let verb = agree(round.without as usize, "does", "do");
+        sentences.push(format!("{} {verb} not offer it.", round.without));
     }
     if let Some((n, reason)) = &round.unanswered {
         sentences.push(format!("For {n} the server did not tell: {reason}."));
@@ -110,15 +108,16 @@ pub(super) fn implementation(
         symbol: place.symbol.clone(),
         note: Some(place.message.clone()),
     });
-    let findings = match found {
-        1 => "the finding".to_owned(),
-        n => format!("the {n} findings"),
-    };
     DecisionDraft {
         key: group.fix_key(),
         decision_type: DecisionType::ImplementationChoice,
         parent: Some(group.strategy_key()),
-        question: format!("How is “{}” applied to {findings} of {}?", option.text, group.name()),
+        question: format!(
+            "How is “{}” applied to {} of {}?",
+            option.text,
+            the(found, "finding"),
+            group.name()
+        ),
         chosen: 0,
         alternatives,
         confidence: Some(confidence),
@@ -142,6 +141,11 @@ pub(super) fn implementation(
         }),
         spawn: None,
     }
+}
+
+fn stay(findings: usize, which: &str) -> String {
+    let stay = agree(findings, "stays as it is", "stay as they are");
+    format!("{} {which} {stay}.", count(findings, "finding"))
 }
 
 /// What went wrong with a group.

@@ -7,10 +7,11 @@ use agents_domain::ports::actor::KnownDecision;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::baseline::SurveyedWorkspace;
 use super::group::{Group, PlannedGroup, Standing};
 use super::options::{Class, LEAVE_ALONE};
 use super::survey::{Survey, first_line, sample};
-use super::{clamp, count};
+use super::{agree, clamp, count};
 
 /// Groups that a summary lists one by one.
 const MAX_LINES: usize = 50;
@@ -31,6 +32,8 @@ pub(super) struct StrategyReport {
     rest: Vec<GroupFacts>,
     /// Of these, those that were only too many.
     undecided: u32,
+    /// Names of the resources that must not be changed.
+    kept: Vec<String>,
     gaps: Vec<String>,
     unwanted: u32,
     unserved: BTreeMap<String, usize>,
@@ -49,11 +52,23 @@ struct GroupFacts {
     files: u32,
     confidence: Option<f64>,
     why_none: Option<String>,
+    /// Its resource must not be changed.
+    read_only: bool,
 }
 
 impl GroupFacts {
-    fn new(group: &Group, decided: bool) -> Self {
+    fn new(group: &Group, workspace: &SurveyedWorkspace, decided: bool) -> Self {
+        let fixes = group.fixes().count();
         let why_none = (!decided).then(|| match (&group.unanswered, group.unusable.iter().next()) {
+            _ if workspace.read_only && fixes > 0 => {
+                let options = group.fixes().map(|(_, option)| format!("“{}”", option.title));
+                format!(
+                    "left alone, {} is read-only; {} would fix it",
+                    workspace.name,
+                    sample(&options.collect::<Vec<_>>())
+                )
+            }
+            _ if workspace.read_only => format!("left alone, {} is read-only", workspace.name),
             _ if !group.options.is_empty() => "it has options, and no decision was made".to_owned(),
             (Some((_, reason)), _) => format!("the server did not tell ({})", first_line(reason)),
             (None, Some(((title, reason), _))) => {
@@ -69,6 +84,7 @@ impl GroupFacts {
             files: clamp(group.files().len()),
             confidence: decided.then(|| group.confidence().0),
             why_none,
+            read_only: workspace.read_only,
         }
     }
 
@@ -84,6 +100,8 @@ impl StrategyReport {
     /// From what was seen: `chosen` groups have a decision each, `rest` have none.
     pub fn new(survey: &Survey, chosen: &[Group], rest: &[Group], undecided: usize, read_only: bool) -> Self {
         let groups = || chosen.iter().chain(rest);
+        let facts =
+            |group: &Group, decided| GroupFacts::new(group, &survey.workspaces[group.workspace], decided);
         let mut files: Vec<(usize, &str)> =
             groups().flat_map(|g| g.findings.iter().map(|f| (g.workspace, f.path.as_str()))).collect();
         files.sort_unstable();
@@ -106,8 +124,9 @@ impl StrategyReport {
             files: clamp(survey.files()),
             unchecked_files: clamp(survey.unchecked_files()),
             read_only,
-            groups: chosen.iter().map(|group| GroupFacts::new(group, true)).collect(),
-            rest: rest.iter().map(|group| GroupFacts::new(group, false)).collect(),
+            groups: chosen.iter().map(|group| facts(group, true)).collect(),
+            rest: rest.iter().map(|group| facts(group, false)).collect(),
+            kept: survey.workspaces.iter().filter(|w| w.read_only).map(|w| w.name.clone()).collect(),
             undecided: clamp(undecided),
             gaps: survey.gaps(),
             unwanted: clamp(survey.unwanted),
@@ -169,15 +188,26 @@ impl StrategyReport {
         }
         if self.undecided > 0 {
             let kinds = count(self.undecided as usize, "kind");
-            lines.push(format!("{kinds} more have options; a plan decides about the first 200"));
+            let have = agree(self.undecided as usize, "has", "have");
+            lines.push(format!("{kinds} more {have} options; a plan decides about the first 200"));
         }
         if !self.unserved.is_empty() {
             let languages: Vec<String> =
                 self.unserved.iter().map(|(language, n)| format!("{language}: {n}")).collect();
             lines.push(format!("Files without a registered language server: {}", languages.join(", ")));
         }
-        if self.read_only {
-            lines.push("The plan is read-only: it decides nothing and changes nothing".to_owned());
+        match self.kept.as_slice() {
+            [] => {}
+            _ if self.read_only => {
+                lines.push("The plan is read-only: it reports what it finds and changes nothing".to_owned());
+            }
+            kept => {
+                let verb = agree(kept.len(), "is", "are");
+                lines.push(format!(
+                    "{} {verb} read-only: what is found there is reported and not changed",
+                    kept.join(", ")
+                ));
+            }
         }
         lines.extend(unused_guidance(guidance));
         PhaseSummary {
@@ -215,18 +245,18 @@ impl StrategyReport {
             };
         }
         let findings = count(self.findings as usize, "finding");
+        let kept = self.rest.iter().filter(|group| group.read_only).count();
         let rules = count(self.groups.len() + self.rest.len(), "rule");
         let in_files = count(self.files_with_findings as usize, "file");
-        let kinds = |n: usize, singular: &str, plural: &str| match n {
-            0 => None,
-            1 => Some(format!("1 kind {singular}")),
-            n => Some(format!("{n} kinds {plural}")),
+        let kinds = |n: usize, one: &str, many: &str| {
+            (n > 0).then(|| format!("{} {}", count(n, "kind"), agree(n, one, many)))
         };
         let parts: Vec<String> = [
             kinds(fixed, "will be fixed", "will be fixed"),
             kinds(suppressed, "will be suppressed", "will be suppressed"),
             kinds(left, "is left alone", "are left alone"),
-            kinds(self.rest.len(), "has no usable fix", "have no usable fix"),
+            kinds(self.rest.len() - kept, "has no usable fix", "have no usable fix"),
+            kinds(kept, "is in what is read-only", "are in what is read-only"),
         ]
         .into_iter()
         .flatten()

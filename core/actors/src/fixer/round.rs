@@ -11,6 +11,7 @@ use super::baseline::{Answers, print};
 use super::group::{PlannedGroup, PlannedOption};
 use super::options::{self, Class, Offer};
 use super::patterns;
+use super::source::{Need, SourceText};
 use super::survey::first_line;
 use super::texts::Texts;
 use super::{Halt, clamp, look};
@@ -174,6 +175,7 @@ pub(super) async fn round(
         }
         offers.push((at, offer));
     }
+    texts.prepare(offers.iter().map(|(at, _)| asked[*at].0), Need::Symbols);
     let (merge, taken) = merge_all(&offers, &mut texts);
     for ((at, offer), taken) in offers.iter().zip(taken) {
         if !taken {
@@ -226,8 +228,8 @@ fn merge_all(offers: &[(usize, Offer)], texts: &mut Texts<'_>) -> (Merge, Vec<bo
 fn breaks(path: &str, edits: &[TextEdit], texts: &mut Texts<'_>) -> bool {
     let Some(source) = texts.get(path) else { return false };
     let Ok(after) = apply_edits(&source.text, edits) else { return true };
-    let errors = |errors: Option<BTreeMap<String, u32>>| errors.map(|e| e.values().sum::<u32>());
-    match (errors(texts.syntax_errors(path)), errors(source.syntax_errors_of(&after))) {
+    let errors = |source: &SourceText| source.syntax_errors().map(|e| e.values().sum::<u32>());
+    match (errors(&source), errors(&SourceText::of(path, after))) {
         (Some(before), Some(after)) => after > before,
         _ => false,
     }

@@ -78,7 +78,7 @@ async fn look(
     filters: &Filters,
     go_on: bool,
 ) -> Result<StepOutput, Halt> {
-    let mut survey = survey(host, filters).await?;
+    let mut survey = survey(host, filters, input.read_only).await?;
     if let Some(question) = no_answer(&survey, host)
         && !go_on
     {
@@ -92,9 +92,10 @@ async fn look(
     survey.groups.sort_by_key(|group| {
         (group.severity(), Reverse(group.findings.len()), group.workspace, group.server.clone())
     });
-    let has_choice = |group: &Group| !group.options.is_empty() && !input.read_only;
-    let (mut chosen, mut rest): (Vec<Group>, Vec<Group>) =
-        std::mem::take(&mut survey.groups).into_iter().partition(has_choice);
+    let has_choice =
+        |group: &Group| !group.options.is_empty() && !survey.workspaces[group.workspace].read_only;
+    let groups = std::mem::take(&mut survey.groups);
+    let (mut chosen, mut rest): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(has_choice);
     let too_many = chosen.split_off(chosen.len().min(MAX_DECISIONS));
     let undecided = too_many.len();
     rest.extend(too_many);
@@ -114,12 +115,16 @@ async fn look(
         groups.push(planned);
     }
     let report = StrategyReport::new(&survey, &chosen, &rest, undecided, input.read_only);
+    let (fixed, free): (Vec<&Group>, Vec<&Group>) =
+        rest.iter().partition(|group| survey.workspaces[group.workspace].read_only);
+    let findings = |groups: &[&Group]| clamp(groups.iter().map(|group| group.findings.len()).sum());
     let handover = Handover {
         version: HANDOVER_VERSION,
         severity: filters.severity,
+        without_option: findings(&free),
+        read_only: findings(&fixed),
         workspaces: survey.workspaces,
         groups,
-        without_option: clamp(rest.iter().map(|group| group.findings.len()).sum()),
     };
     if requests.is_empty() {
         return Ok(finish(handover, report, input)?);
@@ -140,8 +145,7 @@ fn no_answer(survey: &Survey, host: &dyn ActorHost) -> Option<String> {
     if survey.answered > 0 {
         return None;
     }
-    let names: Vec<&str> =
-        host.workspaces().iter().filter(|w| !w.read_only).map(|w| w.name.as_str()).collect();
+    let names: Vec<&str> = host.workspaces().iter().map(|workspace| workspace.name.as_str()).collect();
     if survey.asked == 0 {
         if survey.unserved.is_empty() || survey.files() > 0 || !survey.skipped.is_empty() {
             return None;

@@ -12,6 +12,7 @@ use super::baseline::{Prints, SurveyedWorkspace, Unchecked};
 use super::group::{Finding, Group};
 use super::look::{self, BATCH};
 use super::options;
+use super::source::Need;
 use super::texts::{MAX_FILE_BYTES, Texts};
 use super::{Halt, count};
 
@@ -24,7 +25,7 @@ const GIVE_UP_AFTER: usize = 2 * BATCH;
 /// What was seen.
 #[derive(Default)]
 pub(super) struct Survey {
-    /// The workspaces that may be changed.
+    /// The workspaces.
     pub workspaces: Vec<SurveyedWorkspace>,
     /// Findings by workspace, server and rule.
     pub groups: Vec<Group>,
@@ -42,13 +43,16 @@ pub(super) struct Survey {
     pub servers: Vec<ServerStatus>,
 }
 
-/// Looks at all workspaces that may be changed.
-pub(super) async fn survey(host: &dyn ActorHost, filters: &Filters) -> Result<Survey, Halt> {
+/// Looks at all workspaces, also at those that must not be changed.
+pub(super) async fn survey(host: &dyn ActorHost, filters: &Filters, read_only: bool) -> Result<Survey, Halt> {
     let mut survey = Survey::default();
     let mut room = filters.max_files;
-    for workspace in host.workspaces().iter().filter(|workspace| !workspace.read_only) {
+    for workspace in host.workspaces() {
         let paths = choose_files(host, workspace, filters, &mut room, &mut survey)?;
         collect(host, workspace, paths, filters, &mut survey).await?;
+        if let Some(surveyed) = survey.workspaces.last_mut() {
+            surveyed.read_only |= read_only;
+        }
         survey.servers.extend(workspace.languages.servers());
     }
     Ok(survey)
@@ -157,6 +161,7 @@ async fn collect(
     survey.workspaces.push(SurveyedWorkspace {
         resource_id: workspace.resource_id,
         name: workspace.name.clone(),
+        read_only: workspace.read_only,
         files: paths,
         unchecked: unchecked.collect(),
         found,
@@ -180,6 +185,7 @@ async fn probe(host: &dyn ActorHost, workspace: &ActorWorkspace, group: &mut Gro
     let of: Vec<_> = asked.iter().map(|finding| (finding.path.as_str(), &finding.diagnostic)).collect();
     let answers = look::actions(host, workspace.languages.as_ref(), &group.server, &of, &label).await?;
     let mut texts = Texts::new(host, workspace);
+    texts.prepare(of.iter().map(|(path, _)| *path), Need::Symbols);
     for answer in answers {
         let offers = answer.map(|offered| {
             let mut offers = options::sort(offered, &group.rule, &mut texts);

@@ -1,31 +1,24 @@
-//! The texts of a workspace's files as they are now, read once per step, with what a grammar sees in them.
+//! The texts of a workspace's files as they are now, each read once per look.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use agents_domain::ids::ResourceId;
 use agents_domain::ports::actor::{ActorHost, ActorWorkspace};
-use agents_domain::text::{FileEdit, LineIndex, Position, Range, TextEdit, apply_edits};
-use agents_grammars::{Language, Symbol};
+use agents_domain::text::{FileEdit, Range, TextEdit, apply_edits};
+
+use super::source::{self, Need, SourceText};
+use super::verify::SyntaxErrors;
 
 /// Files of at most this many bytes are given to servers and edited; what is larger is data.
 pub(super) const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 /// Texts held at a time.
-const MAX_HELD: usize = 256;
+const MAX_HELD: usize = 1024;
 /// Lines of an example, each side.
 const EXAMPLE_LINES: usize = 3;
 /// Characters of a line of an example.
 const EXAMPLE_WIDTH: usize = 120;
-
-/// A file's text.
-pub(super) struct SourceText {
-    /// The text.
-    pub text: String,
-    index: LineIndex,
-    language: Option<Language>,
-    symbols: OnceLock<Vec<Symbol>>,
-}
 
 /// The texts of one workspace.
 pub(super) struct Texts<'h> {
@@ -58,7 +51,7 @@ impl<'h> Texts<'h> {
         let bytes = self.host.read(self.resource, path).ok();
         let bytes = bytes.filter(|bytes| bytes.len() as u64 <= MAX_FILE_BYTES);
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-        let text = text.map(|text| Arc::new(SourceText::new(path, text)));
+        let text = text.map(|text| SourceText::of(path, text));
         self.held.insert(path.to_owned(), text.clone());
         text
     }
@@ -89,9 +82,15 @@ impl<'h> Texts<'h> {
     }
 
     /// How many errors a grammar sees in a file's text, by message; `None` without a grammar or a text.
-    pub fn syntax_errors(&mut self, path: &str) -> Option<BTreeMap<String, u32>> {
-        let source = self.get(path)?;
-        source.syntax_errors_of(&source.text)
+    pub fn syntax_errors(&mut self, path: &str) -> Option<SyntaxErrors> {
+        self.get(path)?.syntax_errors().cloned()
+    }
+
+    /// Reads files and finds out about them at once, on all processors.
+    pub fn prepare<'p>(&mut self, paths: impl IntoIterator<Item = &'p str>, need: Need) {
+        let texts: BTreeMap<&str, Arc<SourceText>> =
+            paths.into_iter().filter_map(|path| Some((path, self.get(path)?))).collect();
+        source::prepare(&texts.into_values().collect::<Vec<_>>(), need);
     }
 
     /// Whether an edit takes the name of a declaration away and does not put it back.
@@ -108,60 +107,6 @@ impl<'h> Texts<'h> {
         let after = apply_edits(&before.text, edits).ok()?;
         Some(changed_lines(&before.text, &after))
     }
-}
-
-impl SourceText {
-    fn new(path: &str, text: String) -> Self {
-        let start = &text.as_bytes()[..text.len().min(1024)];
-        let language = agents_grammars::detect(Path::new(path), start).and_then(Language::from_id);
-        Self { index: LineIndex::new(&text), text, language, symbols: OnceLock::new() }
-    }
-
-    fn symbols(&self) -> &[Symbol] {
-        self.symbols.get_or_init(|| {
-            let found = self.language.map(|language| agents_grammars::symbols(language, &self.text));
-            found.and_then(Result::ok).unwrap_or_default()
-        })
-    }
-
-    /// The qualified name of the innermost declaration around a place.
-    pub fn symbol_at(&self, position: Position) -> Option<String> {
-        let at = self.index.offset(&self.text, position)?;
-        let around = |symbol: &&Symbol| symbol.range.start_byte <= at && at < symbol.range.end_byte;
-        let innermost =
-            self.symbols().iter().filter(around).min_by_key(|s| s.range.end_byte - s.range.start_byte)?;
-        Some(innermost.qualified_name(self.language?))
-    }
-
-    /// As [`Texts::syntax_errors`], of another text of this file.
-    pub fn syntax_errors_of(&self, text: &str) -> Option<BTreeMap<String, u32>> {
-        let errors = agents_grammars::syntax_errors(self.language?, text).ok()?;
-        let mut counts = BTreeMap::new();
-        for error in errors {
-            *counts.entry(error.message).or_insert(0) += 1;
-        }
-        Some(counts)
-    }
-
-    fn loses_name(&self, edit: &TextEdit) -> bool {
-        let offset = |position| self.index.offset(&self.text, position);
-        let (Some(start), Some(end)) = (offset(edit.range.start), offset(edit.range.end)) else {
-            return false;
-        };
-        self.symbols().iter().any(|symbol| {
-            let name = symbol.selection_range;
-            start <= name.start_byte && name.end_byte <= end && !has_word(&edit.new_text, &symbol.name)
-        })
-    }
-}
-
-fn has_word(text: &str, word: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(word).any(|(at, _)| {
-        let before = text[..at].chars().next_back().is_some_and(is_word);
-        let after = text[at + word.len()..].chars().next().is_some_and(is_word);
-        !before && !after
-    })
 }
 
 fn stays_inside(path: &str) -> bool {
@@ -221,22 +166,6 @@ mod tests {
         for path in ["", "/etc/passwd", "../a", "a/../../b", "a//b", ".git/config", "a\\b", "./a"] {
             assert!(!stays_inside(path), "{path}");
         }
-    }
-
-    #[test]
-    fn a_deleted_declaration_is_seen_where_a_grammar_exists() {
-        let source =
-            SourceText::new("a.py", "import os\n\n\ndef old():\n    x = 1\n    return x\n".to_owned());
-        let edit = |start, end, new_text: &str| TextEdit {
-            range: Range::new(start, end),
-            new_text: new_text.to_owned(),
-        };
-        assert!(source.loses_name(&edit((3, 0), (6, 0), "")));
-        assert!(!source.loses_name(&edit((3, 0), (6, 0), "def old():\n    pass\n")));
-        assert!(source.loses_name(&edit((3, 4), (3, 7), "older")));
-        assert!(!source.loses_name(&edit((0, 0), (1, 0), "")));
-        assert_eq!(source.symbol_at(Position { line: 4, column: 4 }).as_deref(), Some("old"));
-        assert_eq!(source.symbol_at(Position { line: 0, column: 0 }), None);
     }
 
     #[test]

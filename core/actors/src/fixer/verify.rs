@@ -9,6 +9,7 @@ use agents_domain::ports::actor::{ActorHost, ActorWorkspace};
 use serde::{Deserialize, Serialize};
 
 use super::baseline::{Answers, Handover, Overlay, Prints, SurveyedWorkspace};
+use super::source::Need;
 use super::survey::first_line;
 use super::texts::{MAX_FILE_BYTES, Texts, mentions};
 
@@ -129,6 +130,7 @@ pub(super) fn new_syntax_errors(
     texts: &mut Texts<'_>,
 ) -> Vec<Problem> {
     let mut problems = Vec::new();
+    texts.prepare(before.keys().map(String::as_str), Need::Syntax);
     for (path, before) in before {
         let now = texts.syntax_errors(path).unwrap_or_default();
         let sum = |errors: &SyntaxErrors| errors.values().sum::<u32>();

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "what a test stands on may panic")]
 
 mod execute;
+mod read_only;
 mod resume;
 mod scripted;
+mod silence;
 mod strategize;
 mod world;
+mod worse;

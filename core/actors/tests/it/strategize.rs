@@ -20,7 +20,7 @@ const F401: &str = "strategy/local/repo/local/ruff/F401";
 fn a_group_becomes_one_decision_with_its_alternatives_and_the_facts_behind_it() {
     let world = World::new(
         &[("a.py", "import os\nimport sys\nsys.exit()\n"), ("b.py", "def f():\n    pass\nimport re\n")],
-        vec![server("local/ruff", ".py", unused_imports)],
+        vec![ruff()],
     );
     let (engine, summary) = strategize(world);
     assert_eq!(engine.drafts.len(), 1);
@@ -31,7 +31,7 @@ fn a_group_becomes_one_decision_with_its_alternatives_and_the_facts_behind_it() 
 // LSP-032, PLAN-012: Strategize reads.
 #[test]
 fn nothing_is_written() {
-    let world = World::new(&[("a.py", "import os\n")], vec![server("local/ruff", ".py", unused_imports)]);
+    let world = World::new(&[("a.py", "import os\n")], vec![ruff()]);
     let (engine, _) = strategize(world);
     assert_eq!(engine.world.text("a.py"), "import os\n");
     assert!(engine.log.iter().all(|entry| entry.starts_with("decide strategy/")));
@@ -108,6 +108,18 @@ fn put(title: &str, preferred: bool, text: &str) -> CodeActionOffer {
 }
 
 const R: &str = "strategy/local/repo/local/s/R";
+
+#[test]
+fn a_fix_without_a_title_has_a_name_all_the_same() {
+    for title in ["", "  \n", "\u{200b}\u{feff}"] {
+        let (engine, _) = strategize(World::new(
+            &[("a.txt", "x\n")],
+            vec![with_offers(move |_| vec![put(title, true, "a"), put("\tTwo\u{7}\n words", false, "b")])],
+        ));
+        assert_eq!(engine.options(R), ["Fix without a title", "Two words", "Leave alone"], "{title:?}");
+        assert_eq!(engine.chosen(R), "Fix without a title");
+    }
+}
 
 #[test]
 fn what_is_proposed_is_the_only_preferred_fix_else_the_only_fix_else_nothing() {
@@ -324,23 +336,12 @@ fn nothing_to_look_at_is_no_question() {
 fn untouchable_and_large_files_are_named_and_left_alone() {
     let large = "x".repeat(5 * 1024 * 1024);
     let files = [("a.py", "import os\n"), ("big.py", large.as_str()), ("link.py", "import os\n")];
-    let mut world = World::new(&files, vec![server("local/ruff", ".py", unused_imports)]);
-    world.workspace.untouchable = vec![("link.py".to_owned(), "a symbolic link".to_owned())];
+    let mut world = World::new(&files, vec![ruff()]);
+    world.workspaces[0].untouchable = vec![("link.py".to_owned(), "a symbolic link".to_owned())];
     let (engine, summary) = strategize(world);
     assert_eq!(engine.draft(F401).resources.len(), 1);
     assert!(summary.lines.contains(&"Not looked at: 1 file, a symbolic link (link.py)".to_owned()));
     assert!(summary.lines.contains(&"Not looked at: 1 file, larger than 4 MiB (big.py)".to_owned()));
-}
-
-#[test]
-fn a_read_only_plan_reports_and_decides_nothing() {
-    let world = World::new(&[("a.py", "import os\n")], vec![server("local/ruff", ".py", unused_imports)]);
-    let mut engine = Engine::new(world);
-    engine.read_only = true;
-    let (summary, done) = engine.both();
-    assert!(engine.drafts.is_empty());
-    assert!(summary.lines.iter().any(|line| line.contains("read-only")));
-    assert_eq!(done.headline, "None of 1 finding fixed: 1 left");
 }
 
 #[test]
@@ -361,7 +362,7 @@ fn a_large_group_is_asked_about_in_part_and_names_some_of_its_places() {
     let text: String = (0..10).map(|n| format!("import m{n}\n")).collect();
     let files: Vec<(String, &str)> = (0..100).map(|n| (format!("{n:03}.py"), text.as_str())).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-    let world = World::new(&files, vec![server("local/ruff", ".py", unused_imports)]);
+    let world = World::new(&files, vec![ruff()]);
     let (engine, _) = strategize(world);
     let draft = engine.draft(F401);
     assert!(draft.question.contains("the 1000 findings"), "{}", draft.question);
@@ -376,7 +377,7 @@ fn a_large_group_is_asked_about_in_part_and_names_some_of_its_places() {
 fn a_long_look_shows_progress_and_stops_when_asked_to() {
     let files: Vec<(String, &str)> = (0..300).map(|n| (format!("{n:03}.py"), "import os\n")).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-    let world = World::new(&files, vec![server("local/ruff", ".py", unused_imports)]);
+    let world = World::new(&files, vec![ruff()]);
     world.stop_in.store(3, std::sync::atomic::Ordering::SeqCst);
     let (engine, _) = strategize(world);
     // The step that was cut short, the one that did it again, and the one that summed up.

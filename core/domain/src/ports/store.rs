@@ -324,7 +324,7 @@ pub trait ChangeReads {
 #[allow(missing_docs, reason = "the signatures say it")]
 pub trait ChangeWrites {
     fn insert_change(&self, change: &Change) -> StoreResult<()>;
-    /// Marks every change of the plan under a decision as taken back.
+    /// Marks every change of the plan under a decision as taken back; the decision claims no artifact any more.
     fn undo_changes(&self, plan: PlanId, decision: DecisionId) -> StoreResult<()>;
     fn insert_checkpoint(&self, checkpoint: &Checkpoint) -> StoreResult<()>;
 }

@@ -34,6 +34,7 @@ struct Target<'p> {
 }
 
 impl<'p> Target<'p> {
+    /// Those that the plan has changed; of the others there is nothing to apply, so nothing of them can be in the way.
     fn all(engine: &Engine, plan: &'p Plan) -> Result<Vec<Self>> {
         let open = |sandbox: &'p SandboxRef| {
             let repository = Repository::open(Path::new(&sandbox.original)).map_err(sandbox_error)?;
@@ -44,7 +45,7 @@ impl<'p> Target<'p> {
                 .join(sandbox.resource_id.to_string());
             Ok(Self { sandbox, repository, journal })
         };
-        plan.sandboxes.iter().map(open).collect()
+        plan.sandboxes.iter().filter(|sandbox| sandbox.commit != sandbox.base_commit).map(open).collect()
     }
 
     fn preflight(&self, plan: &Plan, mode: ApplyMode) -> std::result::Result<ApplyPlan, ApplyError> {

@@ -269,6 +269,10 @@ fn undo_takes_back_every_write_under_a_decision() {
     let plan = bench.plan("local/act", "trusted");
     assert_eq!(bench.at(&plan), "execute/complete+apply_approval", "{}", bench.status(&plan));
     assert_eq!(bench.ok("plan/diff", json!({ "plan": plan }))["files"], json!([]));
+    // DEC-005
+    let tree = bench.ok("plan/tree", json!({ "plan": plan }));
+    let fix = &tree["tree"]["children"][0]["children"][0];
+    assert_eq!((&fix["type"], &fix["artifacts"]), (&json!("implementation_choice"), &json!([])));
     let errors = bench.ok("plan/errors", json!({ "plan": plan }));
     assert_eq!(errors["history"][0]["type"], "error_recovery");
     assert_eq!(errors["error_message"], Value::Null);

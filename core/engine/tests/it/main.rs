@@ -7,6 +7,7 @@ mod harness;
 mod known_servers;
 mod lifecycle;
 mod machine;
+mod read_only;
 mod reference;
 mod registry;
 mod system;

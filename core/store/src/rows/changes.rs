@@ -117,6 +117,15 @@ impl ChangeWrites for Tx<'_> {
         self.run(|conn| {
             conn.prepare_cached("UPDATE changes SET undone = TRUE WHERE decision_id = ?1 AND plan_id = ?2")?
                 .execute(params![decision.to_string(), plan.to_string()])?;
+            conn.prepare_cached(
+                "UPDATE decisions SET artifacts_produced = '[]' WHERE decision_id = ?1 AND plan_id = ?2",
+            )?
+            .execute(params![decision.to_string(), plan.to_string()])?;
+            conn.prepare_cached(
+                "DELETE FROM decision_dependencies
+                 WHERE upstream_decision_id = ?1 AND dependency_type = 'artifact'",
+            )?
+            .execute(params![decision.to_string()])?;
             Ok(())
         })
     }

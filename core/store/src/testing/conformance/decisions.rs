@@ -220,7 +220,15 @@ fn changes_keep_their_order_until_taken_back(store: &dyn Store) {
     write(store, |w| changes.iter().try_for_each(|change| w.insert_change(change)));
     assert_eq!(store.view(|r| r.changes(plan.plan_id)), Ok(changes.to_vec()));
     assert!(matches!(refused(store, |w| w.insert_change(&changes[0])), StoreError::Duplicate(_)));
+    // DEC-005: what is taken back is no artifact any more, and what is written again is one again.
+    let artifacts = |of: &Decision| store.view(|r| r.decision(of.decision_id)).unwrap().unwrap().artifacts;
+    let paths = ["z.py".to_owned(), "c.py".to_owned()];
+    write(store, |w| w.add_impact(first.decision_id, &paths[1..], &[]));
+    write(store, |w| w.add_impact(second.decision_id, &paths, &[id(7)]));
     write(store, |w| w.undo_changes(plan.plan_id, second.decision_id));
+    assert_eq!((artifacts(&first), artifacts(&second)), (paths[1..].to_vec(), Vec::new()));
+    write(store, |w| w.add_impact(second.decision_id, &paths[..1], &[]));
+    assert_eq!(artifacts(&second), paths[..1]);
     let left = [changes[0].clone(), changes[3].clone()];
     assert_eq!(store.view(|r| r.changes(plan.plan_id)), Ok(left.to_vec()));
     assert_eq!(store.view(|r| r.changed_paths(id(1))), Ok(vec!["b.py".to_owned(), "d.py".to_owned()]));
