@@ -48,6 +48,14 @@ impl SandboxStrategy {
             Self::None => "none",
         }
     }
+
+    /// Whether changes kept apart like this can be taken back to an earlier point.
+    pub fn rolls_back(self) -> bool {
+        match self {
+            Self::GitWorktree | Self::CopyOnWrite => true,
+            Self::None => false,
+        }
+    }
 }
 
 /// What a resource type is.

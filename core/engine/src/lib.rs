@@ -6,7 +6,9 @@
 pub mod blame;
 #[allow(dead_code, reason = "what makes child plans of decided spawns comes next")]
 mod children;
+mod checkpoints;
 mod clock;
+mod drift;
 pub mod facade;
 mod lookup;
 pub mod operations;

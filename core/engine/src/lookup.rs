@@ -3,6 +3,7 @@
 use agents_domain::decision::Decision;
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
 use agents_domain::plan::Plan;
+use agents_domain::ports::store::{Reader, StoreResult};
 use agents_domain::project::Project;
 use agents_domain::resource::Resource;
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
@@ -49,6 +50,20 @@ impl Engine {
             self.hint_other_kind("plan", &prefix)?;
         }
         resolve("plan", text, &matches, "agents plan list")
+    }
+
+    /// The one thing whose id starts with a text.
+    pub(crate) fn starting<T: ToString + Copy>(
+        &self,
+        kind: &str,
+        text: &str,
+        list: &str,
+        find: impl Fn(&dyn Reader, &str, usize) -> StoreResult<Vec<T>>,
+    ) -> Result<T> {
+        let prefix = text.to_ascii_uppercase();
+        let matches =
+            if is_id_text(text) { self.view(|r| find(r, &prefix, LISTED + 1))? } else { Vec::new() };
+        resolve(kind, text, &matches, list)
     }
 
     /// The plan with its record.

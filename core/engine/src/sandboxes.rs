@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use agents_domain::catalogue::dependency_folders;
 use agents_domain::changes::FileDiff;
 use agents_domain::ids::{PlanId, ResourceId};
-use agents_domain::plan::{Plan, SandboxRef};
+use agents_domain::plan::{Phase, Plan, PlanResource, SandboxRef};
 use agents_domain::ports::actor::FileEntry;
 use agents_domain::resource::{Resource, SandboxStrategy, resource_type};
 use agents_domain::text::FileEdit;
@@ -26,6 +26,10 @@ pub(crate) struct OpenSandbox {
 }
 
 impl OpenSandbox {
+    pub fn worktree(&self) -> &Worktree {
+        &self.worktree
+    }
+
     /// Links are left out: what they lead to inside the checkout is listed by its own name, and would be worked on twice.
     pub fn files(&self) -> Result<Vec<FileEntry>> {
         let files = self.worktree.list_files().map_err(sandbox_error)?;
@@ -87,8 +91,16 @@ pub(crate) fn open_all(engine: &Engine, plan: &Plan, in_flight: &[String]) -> Re
                 }
                 .map_err(sandbox_error)?;
                 let found = worktree.recover().map_err(sandbox_error)?;
-                let foreign: Vec<String> =
+                let mut foreign: Vec<String> =
                     found.dirty.into_iter().filter(|p| !in_flight.contains(p)).collect();
+                if plan.phase == Phase::Execute {
+                    // They stay; the next step takes them into the plan.
+                    let edited = worktree.edited_paths().map_err(sandbox_error)?;
+                    foreign.retain(|path| edited.contains(path) && !worktree.is_untouchable(path));
+                    worktree.restore_around(&commit_id(&known.commit)?, &foreign).map_err(sandbox_error)?;
+                    opened.add(linked, plan, &resource, worktree);
+                    continue;
+                }
                 if !foreign.is_empty() {
                     let commit =
                         worktree.checkpoint("Edits found in the sandbox", &foreign).map_err(sandbox_error)?;
@@ -124,16 +136,22 @@ pub(crate) fn open_all(engine: &Engine, plan: &Plan, in_flight: &[String]) -> Re
                 worktree
             }
         };
-        opened.sandboxes.push(OpenSandbox {
+        opened.add(linked, plan, &resource, worktree);
+    }
+    Ok(opened)
+}
+
+impl Opened {
+    fn add(&mut self, linked: &PlanResource, plan: &Plan, resource: &Resource, worktree: Worktree) {
+        self.sandboxes.push(OpenSandbox {
             resource_id: linked.resource_id,
-            name: display_name(&resource),
+            name: display_name(resource),
             root: worktree.path().to_owned(),
             read_only: linked.read_only || plan.read_only,
             untouchable: untouchable(&worktree),
             worktree,
         });
     }
-    Ok(opened)
 }
 
 fn untouchable(worktree: &Worktree) -> Vec<(String, String)> {

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use agents_domain::changes::{ChangeKind, DiffHunk, DiffLine, FileDiff};
+use agents_domain::changes::{ChangeKind, DiffHunk, DiffLine, FileDiff, content_hash};
+use agents_domain::checkpoint::CheckpointDiff;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, SandboxError};
@@ -40,6 +41,24 @@ pub fn changed_paths(repository: &Repository, from: &CommitId, to: &CommitId) ->
         .into_iter()
         .map(|change| ChangedPath { kind: kind(change.status), path: change.path, old_path: change.old_path })
         .collect())
+}
+
+/// What a checkpoint holds that an earlier commit does not, in names and numbers.
+pub fn checkpoint_diff(repository: &Repository, from: &CommitId, to: &CommitId) -> Result<CheckpointDiff> {
+    let raw = raw_changes(repository, from.as_str(), to.as_str(), false)
+        .map_err(|error| repository.explain(error, &[from, to]))?;
+    let mut told = String::new();
+    for change in &raw {
+        let (mode, id) =
+            change.new.as_ref().map_or(("000000", "-"), |(mode, id)| (mode.as_str(), id.as_str()));
+        told.push_str(&format!("{mode} {id} {}\0", change.path));
+    }
+    Ok(CheckpointDiff {
+        diff_based: from.to_string(),
+        size_bytes: sizes(repository, &raw)?.into_iter().sum(),
+        diff_paths: raw.into_iter().map(|change| change.path).collect(),
+        diff_hash: content_hash(told.as_bytes()),
+    })
 }
 
 /// The whole difference between two commits, a file at a time in path order.

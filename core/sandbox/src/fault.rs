@@ -37,6 +37,10 @@ pub const POINTS: &[&str] = &[
     "apply.after-unlock",
 ];
 
+/// Points that are passed only when somebody edited files of a sandbox.
+pub const EDITED: &[&str] =
+    &["around.held", "around.restored", "worker.edits-taken", "worker.edits-recorded"];
+
 /// Kills the process when a test asked for it at this point.
 #[cfg(debug_assertions)]
 pub fn point(name: &str) {

@@ -10,6 +10,7 @@
 pub mod apply;
 mod diff;
 mod disk;
+mod drift;
 mod error;
 mod failure;
 pub mod fault;
@@ -22,10 +23,14 @@ mod settings;
 mod snapshot;
 mod worktree;
 
-pub use diff::{ChangedPath, changed_paths, diff};
+pub use diff::{ChangedPath, changed_paths, checkpoint_diff, diff};
+pub use drift::{Moved, drift};
 pub use error::{Result, SandboxError};
 pub use git::{CommitId, InvalidObjectId, MINIMUM_GIT, ObjectId};
 pub use paths::PathRefusal;
 pub use repository::{Head, Repository};
 pub use snapshot::{LARGE_FILE, Snapshot, Untouchable, UntouchableReason, snapshot};
-pub use worktree::{AppliedEdit, Recovery, Removal, SandboxFile, Worktree, cleanup, prune};
+pub use worktree::{
+    AppliedEdit, GroupError, Held, Recovery, Removal, SandboxFile, TakenEdits, Worktree, cleanup, prune,
+    restore_group,
+};

@@ -200,6 +200,13 @@ pub enum Observation {
         /// What it returned.
         result: Value,
     },
+    /// A person edited files in the sandbox; the edits are part of the plan now.
+    FilesEdited {
+        /// Of which resource.
+        resource: ResourceId,
+        /// The files, gone ones too.
+        paths: Vec<String>,
+    },
     /// A checkpoint was made.
     Checkpointed {
         /// Key of its decision.

@@ -318,6 +318,8 @@ pub trait ChangeReads {
     fn changed_paths(&self, resource: ResourceId) -> StoreResult<Vec<String>>;
     fn checkpoints(&self, plan: PlanId) -> StoreResult<Vec<Checkpoint>>;
     fn checkpoint(&self, id: CheckpointId) -> StoreResult<Option<Checkpoint>>;
+    /// Full ids whose ULID starts with an upper-case prefix, at most `limit`.
+    fn checkpoints_starting(&self, prefix: &str, limit: usize) -> StoreResult<Vec<CheckpointId>>;
 }
 
 /// Recording writes and checkpoints.
@@ -327,6 +329,8 @@ pub trait ChangeWrites {
     /// Marks every change of the plan under a decision as taken back; the decision claims no artifact any more.
     fn undo_changes(&self, plan: PlanId, decision: DecisionId) -> StoreResult<()>;
     fn insert_checkpoint(&self, checkpoint: &Checkpoint) -> StoreResult<()>;
+    /// Forgets a checkpoint; one that is not there is no error.
+    fn delete_checkpoint(&self, checkpoint: CheckpointId) -> StoreResult<()>;
 }
 
 /// What people register.

@@ -208,6 +208,7 @@ impl Worker<'_> {
                 emit(self.engine, w, plan, "sandbox.committed", facts)?;
             }
             self.advance(w, plan, &Event::ApplyCommitted)?;
+            crate::checkpoints::prune(self.engine, w, plan)?;
             let took = plan.phase_times.get(&Phase::Apply).map(|t| plan.updated_at.millis_since(t.started));
             let facts = json!({
                 "why": plan.description, "project_names": plan.projects,

@@ -2,12 +2,14 @@
 //! or nothing is left to do.
 
 mod apply;
+mod checkpoints;
 mod host;
 mod requests;
 mod steps;
 
 pub(crate) use apply::{preflight as apply_preflight, refuse_half_made};
 
+use agents_domain::checkpoint::Trigger;
 use agents_domain::ids::PlanId;
 use agents_domain::plan::machine::{Effect, Event};
 use agents_domain::plan::{Phase, Plan, PlanFailure, State};
@@ -209,6 +211,16 @@ impl Worker<'_> {
                 context.step_retries_left.saturating_sub(run.as_ref().map_or(0, |r| r.retries));
             let effects =
                 records::advance_in(self.engine, w, plan, &Event::StepFailed(failure.clone()), &context)?;
+            if effects.contains(&Effect::CheckpointOnError) {
+                crate::checkpoints::record_all(
+                    self.engine,
+                    w,
+                    plan,
+                    Trigger::OnError,
+                    None,
+                    &failure.message,
+                )?;
+            }
             if let Some(mut run) = run.filter(|_| effects.contains(&Effect::RestoreCheckpoint)) {
                 run.retries += 1;
                 w.put_actor_run(&run)?;

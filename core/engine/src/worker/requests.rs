@@ -1,9 +1,8 @@
 //! Carrying out what a step asked for, one request at a time, each with one commit.
 
 use agents_domain::changes::{Change, ChangeKind};
-use agents_domain::checkpoint::{Checkpoint, CheckpointKind};
 use agents_domain::decision::Decision;
-use agents_domain::ids::{ChangeId, CheckpointId, ResourceId};
+use agents_domain::ids::{ChangeId, ResourceId};
 use agents_domain::plan::Plan;
 use agents_domain::ports::actor::{DecisionDraft, Observation, Request};
 use agents_domain::ports::store::ActorRun;
@@ -11,7 +10,9 @@ use agents_domain::provenance::hunks;
 use agents_sandbox::fault;
 use serde_json::json;
 
+use super::checkpoints::Around;
 use super::{Stop, Worker};
+use crate::checkpoints::measure;
 use crate::clock;
 use crate::records::{self, Evidence, by_key, emit};
 use crate::sandboxes::OpenSandbox;
@@ -38,16 +39,22 @@ impl Worker<'_> {
         };
         match request {
             Request::RecordDecision(_) => {}
-            Request::Tool { call_id, tool, args, .. } => {
+            Request::Tool { ref call_id, ref tool, ref args, .. } => {
                 let plan = self.plan()?;
-                match tools::run(&plan, &tool, args, sandboxes) {
-                    Ok(written) => {
-                        self.record_writes(run, &call_id, &tool, &decision, &written, sandboxes)?
+                for sandbox in sandboxes {
+                    if let Some(why) = self.edited_meanwhile(&request, sandbox)? {
+                        self.refuse(run, why)?;
+                        return Ok(true);
                     }
+                }
+                match tools::run(&plan, tool, args.clone(), sandboxes) {
+                    Ok(written) => self.record_writes(run, call_id, tool, &decision, &written, sandboxes)?,
                     Err(why) => self.refuse(run, format!("{tool}: {why}"))?,
                 }
             }
-            Request::Checkpoint { decision: key, label } => self.checkpoint(run, &key, &label, &decision)?,
+            Request::Checkpoint { decision: key, label } => {
+                self.checkpoint(run, &key, &label, &decision, sandboxes)?;
+            }
             Request::Undo { decision: key } => self.undo(run, &key, &decision, sandboxes)?,
         }
         Ok(true)
@@ -112,8 +119,16 @@ impl Worker<'_> {
         next.done += 1;
         next.observations.push(Observation::Tool { call_id: call_id.to_owned(), result: written.result() });
         let key = decision.key.clone().unwrap_or_default();
+        let known =
+            run.group_starts.get(&key).and_then(|starts| starts.iter().find(|s| s.0 == written.resource_id));
+        let group_start = match known {
+            Some((_, start)) => start.clone(),
+            None => commit_of(&self.plan()?, written.resource_id),
+        };
+        let diff = measure(sandbox, &group_start, &commit);
         self.write(|w, plan| {
             let start = commit_of(plan, written.resource_id);
+            let before = start.clone();
             let mut next = next.clone();
             let starts = next.group_starts.entry(key.clone()).or_default();
             if !starts.iter().any(|(resource, _)| *resource == written.resource_id) {
@@ -147,6 +162,15 @@ impl Worker<'_> {
                 emit(self.engine, w, plan, "resource.modified", facts)?;
             }
             w.add_impact(decision.decision_id, &written.paths(), &[])?;
+            let around = Around {
+                resource_id: written.resource_id,
+                tool,
+                decision,
+                before: &before,
+                after: &commit,
+                diff: diff.clone(),
+            };
+            self.checkpoint_around(w, plan, around)?;
             set_commit(plan, written.resource_id, &commit);
             plan.tool_calls += 1;
             records::touch(w, plan)?;
@@ -155,50 +179,13 @@ impl Worker<'_> {
                 w,
                 plan,
                 "tool.completed",
-                json!({ "tool_name": tool, "checkpoint_created": true }),
+                json!({ "tool_name": tool, "checkpoint_created": crate::checkpoints::enabled(self.engine, plan) }),
             )?;
             w.put_actor_run(&next)?;
             Ok(())
         })?;
         fault::point("worker.change-recorded");
         *run = self.engine.view(|r| r.actor_run(self.id, run.phase))?.unwrap_or(next);
-        Ok(())
-    }
-
-    fn checkpoint(
-        &self,
-        run: &mut ActorRun,
-        key: &str,
-        label: &str,
-        decision: &Decision,
-    ) -> Result<(), Stop> {
-        let mut next = run.clone();
-        next.done += 1;
-        next.observations.push(Observation::Checkpointed { decision: key.to_owned() });
-        self.write(|w, plan| {
-            for sandbox in &plan.sandboxes {
-                let checkpoint = Checkpoint {
-                    checkpoint_id: CheckpointId::from_ulid(clock::ulid()),
-                    plan_id: self.id,
-                    decision_id: Some(decision.decision_id),
-                    resource_id: sandbox.resource_id,
-                    kind: CheckpointKind::Decision,
-                    label: label.to_owned(),
-                    commit: sandbox.commit.clone(),
-                    created_at: clock::now(),
-                };
-                w.insert_checkpoint(&checkpoint)?;
-                let facts = json!({
-                    "checkpoint_id": checkpoint.checkpoint_id, "checkpoint_type": checkpoint.kind,
-                    "resource_id": checkpoint.resource_id, "trigger": "after_tool_execute",
-                });
-                emit(self.engine, w, plan, "checkpoint.created", facts)?;
-            }
-            w.put_actor_run(&next)?;
-            Ok(())
-        })?;
-        fault::point("worker.checkpoint-recorded");
-        *run = next;
         Ok(())
     }
 
@@ -295,14 +282,14 @@ fn commit_of(plan: &Plan, resource: ResourceId) -> String {
     plan.sandboxes.iter().find(|s| s.resource_id == resource).map(|s| s.commit.clone()).unwrap_or_default()
 }
 
-fn set_commit(plan: &mut Plan, resource: ResourceId, commit: &str) {
+pub(super) fn set_commit(plan: &mut Plan, resource: ResourceId, commit: &str) {
     if let Some(sandbox) = plan.sandboxes.iter_mut().find(|s| s.resource_id == resource) {
         commit.clone_into(&mut sandbox.commit);
     }
 }
 
 /// Line hunks between two contents; none unless both sides that exist are text.
-fn text_hunks(before: Option<&[u8]>, after: Option<&[u8]>) -> Vec<agents_domain::changes::Hunk> {
+pub(super) fn text_hunks(before: Option<&[u8]>, after: Option<&[u8]>) -> Vec<agents_domain::changes::Hunk> {
     let text = |bytes: Option<&[u8]>| std::str::from_utf8(bytes.unwrap_or_default()).ok().map(str::to_owned);
     match (text(before), text(after)) {
         (Some(before), Some(after)) => hunks(&before, &after),

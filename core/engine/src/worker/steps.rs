@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agents_domain::Error;
-use agents_domain::checkpoint::{Checkpoint, CheckpointKind};
+use agents_domain::checkpoint::{CheckpointDiff, CheckpointKind};
 use agents_domain::decision::Decision;
-use agents_domain::ids::{CheckpointId, PlanId};
+use agents_domain::ids::PlanId;
 use agents_domain::plan::machine::{Context, Effect, Event};
 use agents_domain::plan::{Awaiting, Phase, Plan, PlanFailure, State};
 use agents_domain::ports::actor::{
@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use super::host::Host;
 use super::{Stop, Worker};
+use crate::checkpoints::{self, Point};
 use crate::records::{self, awaiting_decision, by_key, emit};
 use crate::sandboxes::OpenSandbox;
 use crate::{clock, sandboxes, tools};
@@ -154,7 +155,10 @@ impl Worker<'_> {
                         Ok(())
                     });
                 }
-                StepOutcome::Continue => self.step(actor, host, &plan, run).await?,
+                StepOutcome::Continue => {
+                    self.take_edits(&mut run, host, sandboxes).await?;
+                    self.step(actor, host, &plan, run).await?;
+                }
             }
         }
     }
@@ -324,9 +328,12 @@ impl Worker<'_> {
             Phase::Execute => Some(sandboxes::store_diff(self.engine, &plan)?),
             _ => None,
         };
+        let drift = crate::drift::look(&plan);
         fault::point("worker.phase-finished");
         self.write(|w, plan| {
-            plan.summaries.insert(plan.phase, summary.clone());
+            let mut summary = summary.clone();
+            crate::drift::note(self.engine, w, plan, &mut summary, &drift)?;
+            plan.summaries.insert(plan.phase, summary);
             if diff_ref.is_some() {
                 plan.diff_ref.clone_from(&diff_ref);
             }
@@ -355,37 +362,46 @@ impl Worker<'_> {
         if opened.fresh.is_empty() && opened.kept.is_empty() {
             return Ok(opened.sandboxes);
         }
-        let checkpoint = |resource_id, kind, label: String, commit: &str| Checkpoint {
-            checkpoint_id: CheckpointId::from_ulid(clock::ulid()),
-            plan_id: self.id,
-            decision_id: None,
-            resource_id,
-            kind,
-            label,
-            commit: commit.to_owned(),
-            created_at: clock::now(),
-        };
         self.write(|w, plan| {
             for sandbox in &opened.fresh {
                 plan.sandboxes.retain(|s| s.resource_id != sandbox.resource_id);
                 plan.sandboxes.push(sandbox.clone());
-                let label = "Before the first change".to_owned();
-                w.insert_checkpoint(&checkpoint(
-                    sandbox.resource_id,
-                    CheckpointKind::Base,
-                    label,
-                    &sandbox.commit,
-                ))?;
                 let facts = json!({
                     "resource_id": sandbox.resource_id, "strategy": "git_worktree", "path": sandbox.path,
                     "untouchable": sandbox.untouchable.len(),
                 });
                 emit(self.engine, w, plan, "sandbox.created", facts)?;
             }
+            let point = |resource_id, kind, label, commit| Point {
+                resource_id,
+                kind,
+                trigger: None,
+                decision: None,
+                tool: None,
+                label,
+                commit: Some(commit),
+                diff: CheckpointDiff::default(),
+            };
+            if checkpoints::enabled(self.engine, plan) {
+                for sandbox in &opened.fresh {
+                    let base = point(
+                        sandbox.resource_id,
+                        CheckpointKind::Base,
+                        "Before the first change".to_owned(),
+                        &*sandbox.commit,
+                    );
+                    checkpoints::record(self.engine, w, plan, base)?;
+                }
+            }
             for (resource, commit, paths) in &opened.kept {
                 let label =
                     format!("Edits found in the sandbox, taken out and kept here: {}", paths.join(", "));
-                w.insert_checkpoint(&checkpoint(*resource, CheckpointKind::Manual, label.clone(), commit))?;
+                checkpoints::record(
+                    self.engine,
+                    w,
+                    plan,
+                    point(*resource, CheckpointKind::Manual, label.clone(), &**commit),
+                )?;
                 let facts = json!({ "resource_id": resource, "strategy": "git_worktree", "reason": label });
                 emit(self.engine, w, plan, "sandbox.rolled_back", facts)?;
             }

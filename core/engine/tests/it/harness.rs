@@ -122,6 +122,11 @@ pub fn git(dir: &Path, args: &[&str]) -> String {
 impl Bench {
     /// A repository with these files committed, and these actors.
     pub fn new(files: &[(&str, &str)], actors: &[(&str, Arc<dyn Actor>)]) -> Self {
+        Self::with_env(files, actors, &[])
+    }
+
+    /// [`Bench::new`] under settings of the environment.
+    pub fn with_env(files: &[(&str, &str)], actors: &[(&str, Arc<dyn Actor>)], env: &[(&str, &str)]) -> Self {
         let dir = TempDir::new().unwrap();
         let repo = dir.path().join("repo");
         std::fs::create_dir(&repo).unwrap();
@@ -135,12 +140,21 @@ impl Bench {
         let data_dir = dir.path().join("data");
         let asked = Arc::new(Asked::default());
         let cast = actors.iter().map(|(name, actor)| ((*name).to_owned(), actor.clone())).collect();
+        let data = data_dir.display().to_string();
+        let of = |name: &str| match name {
+            "CLEVERAGENTS_DATA_DIR" => Some(data.clone()),
+            _ => env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()),
+        };
+        let config = match env {
+            [] => Config::defaults(&data_dir),
+            _ => Config::load(agents_config::Parts { flags: Vec::new(), env: &of, file: None }).unwrap(),
+        };
         let engine = Engine::new(Parts {
             store: Arc::new(SqliteStore::open(&data_dir, agents_store::Options::default()).unwrap()),
             actors: Arc::new(Cast(cast)),
             language_servers: Arc::new(NoServers),
             spawner: asked.clone(),
-            config: Arc::new(Config::defaults(&data_dir)),
+            config: Arc::new(config),
             data_dir,
             user: "tester".to_owned(),
         });

@@ -32,11 +32,11 @@ fn null_parent() -> Value {
     Value::Null
 }
 
-fn done(headline: &str) -> Value {
+pub fn done(headline: &str) -> Value {
     json!({ "done": { "headline": headline, "lines": [], "facts": null } })
 }
 
-fn decision(key: &str, kind: &str, parent: Value, confidence: f64) -> Value {
+pub fn decision(key: &str, kind: &str, parent: Value, confidence: f64) -> Value {
     json!({
         "request": "record_decision", "key": key, "decision_type": kind, "parent": parent,
         "question": format!("How about {key}?"), "chosen": 0,
@@ -47,7 +47,7 @@ fn decision(key: &str, kind: &str, parent: Value, confidence: f64) -> Value {
 }
 
 /// Replaces one line (0-based) of a file.
-fn edit(call: &str, decision: &str, path: &str, line: u32, text: &str) -> Value {
+pub fn edit(call: &str, decision: &str, path: &str, line: u32, text: &str) -> Value {
     json!({
         "request": "tool", "call_id": call, "tool": "builtin/apply-edits", "decision": decision,
         "args": { "resource": "${resource}", "edits": [{ "op": "edit", "path": path, "edits": [{

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
+mod checkpoints;
 mod config;
 mod harness;
 mod known_servers;

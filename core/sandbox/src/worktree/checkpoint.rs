@@ -20,6 +20,14 @@ use crate::snapshot::{filters, tracked};
 /// The most characters of a checkpoint's label.
 const LABEL: usize = 200;
 
+/// The last checkpoint.
+pub(super) struct HeadState {
+    pub(super) commit: CommitId,
+    pub(super) tree: ObjectId,
+    /// The commit that holds the ignored files there were: the checkpoint's second parent.
+    pub(super) ignored: Option<CommitId>,
+}
+
 impl Worktree {
     /// Commits the named files as they are now (gone ones as removed) and returns the commit; the last one when
     /// nothing differs. Other files, edited by a person say, are left out. The label is cut to one line of 200 characters.
@@ -29,37 +37,54 @@ impl Worktree {
             self.refuse_untouchable(path)?;
         }
         self.refuse_unstorable(&paths)?;
-        let (head, head_tree) = self.head_and_tree()?;
+        let head = self.head_state()?;
+        let ignored = head.ignored.clone();
+        self.commit(label, &paths, &head, ignored)
+    }
+
+    /// Commits files, and which ignored ones there are, on top of the last checkpoint.
+    pub(super) fn commit(
+        &self,
+        label: &str,
+        paths: &[&str],
+        HeadState { commit: head, tree: head_tree, ignored: had_ignored }: &HeadState,
+        ignored: Option<CommitId>,
+    ) -> Result<CommitId> {
         fault::point("checkpoint.before-index");
-        self.record_files(&paths)?;
+        self.record_files(paths)?;
         fault::point("checkpoint.after-index");
         let tree: ObjectId = self.git.converting(&["write-tree"])?.id()?;
         fault::point("checkpoint.after-tree");
-        if tree == head_tree {
-            return Ok(head);
+        if tree == *head_tree && ignored == *had_ignored {
+            return Ok(head.clone());
+        }
+        let mut args = vec!["commit-tree", tree.as_str(), "-p", head.as_str()];
+        if let Some(ignored) = &ignored {
+            args.extend(["-p", ignored.as_str()]);
         }
         let commit: CommitId = self
             .git
-            .call(["commit-tree", tree.as_str(), "-p", head.as_str(), "-F", "-"])
+            .call(args.iter().chain(&["-F", "-"]))
             .by_us()
             .stdin(format!("{}\n", one_line(label, LABEL)))
             .id()?;
         fault::point("checkpoint.before-ref");
-        self.move_head(label, &commit, &head)?;
+        self.move_head(label, &commit, head)?;
         fault::point("checkpoint.after-ref");
         Ok(commit)
     }
 
     /// Makes the whole sandbox what it was at a commit: files restored, later ones removed, edits by anyone dropped.
     ///
-    /// Ignored files, dependency folders and untouchable files stay. Look at [`Worktree::dirty_paths`] first when a
-    /// person's edits must not be lost. What was checkpointed stays reachable through the reference's log.
+    /// Ignored files are brought back as far as checkpoints hold them; dependency folders and untouchable files stay.
+    /// Look at [`Worktree::dirty_paths`] first when a person's edits must not be lost. A checkpoint that is left behind
+    /// stays reachable until [`cleanup`](super::cleanup), so that one can go forward to it again.
     pub fn restore(&self, commit: &CommitId) -> Result<()> {
         self.bring_to(commit).map_err(|error| self.repository.explain(error, &[commit]))
     }
 
     fn bring_to(&self, commit: &CommitId) -> Result<()> {
-        let head = self.head()?;
+        let HeadState { commit: head, ignored, .. } = self.head_state()?;
         let mut rewritten: BTreeSet<String> = BTreeSet::new();
         if !self.state.own_endings.is_empty() {
             rewritten.extend(self.dirty_paths()?);
@@ -74,7 +99,9 @@ impl Worktree {
         let own: Vec<&str> = own.filter(|path| rewritten.contains(*path)).collect();
         self.write_from(commit, &own)?;
         self.record_files(&own)?;
+        self.restore_ignored(ignored.as_ref(), self.ignored_of(commit)?.as_ref())?;
         fault::point("restore.after-files");
+        self.keep_reachable(&head, commit)?;
         self.move_head("restore", commit, &head)?;
         fault::point("restore.after-ref");
         Ok(())
@@ -107,7 +134,7 @@ impl Worktree {
 
     /// Whether the sandbox is exactly what it was at a commit.
     pub fn is_clean_since(&self, commit: &CommitId) -> Result<bool> {
-        let (head, head_tree) = self.head_and_tree()?;
+        let HeadState { commit: head, tree: head_tree, .. } = self.head_state()?;
         let same = head == *commit || self.repository.tree_of(commit.as_str())? == head_tree;
         Ok(same && self.dirty_paths()?.is_empty())
     }
@@ -129,7 +156,7 @@ impl Worktree {
             let text = format!("gitdir: {}\n", self.git.git_dir.display());
             fs::write(&link, text).map_err(SandboxError::io("write", &link))?;
         }
-        let (head, head_tree) = self.head_and_tree()?;
+        let HeadState { commit: head, tree: head_tree, .. } = self.head_state()?;
         let index_tree = self.git.converting(&["write-tree"])?.id::<ObjectId>().ok();
         let rewound = index_tree != Some(head_tree);
         if rewound {
@@ -165,11 +192,17 @@ impl Worktree {
         self.git.converting(&args)?.stdin_paths(paths).run().map(drop)
     }
 
-    fn head_and_tree(&self) -> Result<(CommitId, ObjectId)> {
+    pub(super) fn head_state(&self) -> Result<HeadState> {
         let head_ref = self.head_ref();
-        let text = self.git.line(["rev-parse", head_ref.as_str(), &format!("{head_ref}^{{tree}}")])?;
-        let (commit, tree) = text.split_once('\n').unwrap_or((&text, ""));
-        Ok((crate::git::parse_id("git rev-parse", commit)?, crate::git::parse_id("git rev-parse", tree)?))
+        let args = ["rev-list", "-1", "--no-commit-header", "--format=%H%n%T%n%P", head_ref.as_str(), "--"];
+        let text = self.git.line(args)?;
+        let mut lines = text.lines();
+        let mut line = || lines.next().unwrap_or_default();
+        let commit: CommitId = crate::git::parse_id("git rev-list", line())?;
+        let tree = crate::git::parse_id("git rev-list", line())?;
+        let second = line().split(' ').nth(1).filter(|_| commit != self.state.base);
+        let ignored = second.map(|id| crate::git::parse_id("git rev-list", id)).transpose()?;
+        Ok(HeadState { commit, tree, ignored })
     }
 
     fn move_head(&self, why: &str, to: &CommitId, from: &CommitId) -> Result<()> {
@@ -182,15 +215,22 @@ impl Worktree {
             .map(drop)
     }
 
-    /// Paths git would store as something else than the user means, or not at all.
     fn refuse_unstorable(&self, paths: &[&str]) -> Result<()> {
+        match self.unstorable(paths)?.into_iter().next() {
+            Some((path, reason)) => Err(SandboxError::refused(path, reason)),
+            None => Ok(()),
+        }
+    }
+
+    /// Paths git would store as something else than the user means, or not at all.
+    pub(super) fn unstorable(&self, paths: &[&str]) -> Result<Vec<(String, PathRefusal)>> {
+        let mut found = Vec::new();
         // Of the checkout, where the files are to go: the worktree may be configured otherwise.
         let settings = self.repository.with_settings_now()?.settings;
         if !settings.filters.is_empty() && !paths.is_empty() {
-            let found = filters(&self.git, &settings.filters, paths.iter().map(Path::new))?;
-            if let Some((path, filter)) = found.into_iter().next() {
+            for (path, filter) in filters(&self.git, &settings.filters, paths.iter().map(Path::new))? {
                 let why = format!("git filter `{filter}` changes it between the repository and the disk");
-                return Err(SandboxError::refused(path.to_string_lossy(), PathRefusal::Untouchable { why }));
+                found.push((path.to_string_lossy().into_owned(), PathRefusal::Untouchable { why }));
             }
         }
         if settings.sparse && !paths.is_empty() {
@@ -199,15 +239,14 @@ impl Worktree {
                 .filter(|entry| entry.hidden)
                 .map(|entry| entry.path)
                 .collect();
-            if let Some(path) = paths.iter().find(|path| hidden.contains(Path::new(path))) {
-                return Err(SandboxError::refused(*path, PathRefusal::OutsideSparseCheckout));
-            }
+            let outside = paths.iter().filter(|path| hidden.contains(Path::new(path)));
+            found.extend(outside.map(|path| ((*path).to_owned(), PathRefusal::OutsideSparseCheckout)));
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Writes files as they are in a commit, all or none; those it does not have are removed.
-    fn write_from(&self, commit: &CommitId, paths: &[&str]) -> Result<()> {
+    pub(super) fn write_from(&self, commit: &CommitId, paths: &[&str]) -> Result<()> {
         if paths.is_empty() {
             return Ok(());
         }
@@ -224,7 +263,7 @@ impl Worktree {
     }
 
     /// What a tree's entry is on disk, in the user's line endings; `None` for a submodule or a directory.
-    fn content_of(&self, entry: &TreeEntry) -> Result<Option<Entry>> {
+    pub(super) fn content_of(&self, entry: &TreeEntry) -> Result<Option<Entry>> {
         let path = entry.path.as_str();
         let blob = |checkout| -> Result<Vec<u8>> {
             Ok(self.repository.blobs(checkout, &[(&entry.id, path)])?.pop().unwrap_or_default())

@@ -9,7 +9,9 @@
 
 mod checkpoint;
 mod create;
+mod everything;
 mod files;
+mod group;
 
 use std::fs;
 use std::io;
@@ -27,7 +29,9 @@ use crate::repository::Repository;
 use crate::settings;
 use crate::snapshot::Untouchable;
 
+pub use everything::{Held, TakenEdits};
 pub use files::{AppliedEdit, SandboxFile};
+pub use group::{GroupError, restore_group};
 
 const STATE: &str = "cleveragents.json";
 const INDEX: &str = "cleveragents-index";
@@ -186,7 +190,7 @@ pub fn cleanup(repository: &Repository, plan: PlanId, removal: Removal) -> Resul
         }
         removed.push(dir);
     }
-    let names = [repository.plan_ref(plan, "base"), repository.plan_ref(plan, "head")];
+    let names = ["base", "head", "kept/"].map(|name| repository.plan_ref(plan, name));
     let existing = repository.git.run(
         ["for-each-ref", "--format=delete %(refname)"].into_iter().chain(names.iter().map(String::as_str)),
     )?;

@@ -6,6 +6,7 @@ mod applying;
 mod applying_awkward;
 mod checkpoints;
 mod diffs;
+mod everything;
 mod faults;
 mod programs;
 mod properties;

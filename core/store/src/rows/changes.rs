@@ -7,7 +7,7 @@ use agents_domain::ports::store::{ChangeReads, ChangeWrites, StoreResult};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Tx;
-use super::values::{Json, Parsed, Word, text};
+use super::values::{Json, Parsed, Word, after_prefix, limit, text};
 use crate::error::Fault;
 
 const COLUMNS: &str = "change_id, changes.plan_id, decision_id, resource_id, path, old_path, operation, before_hash, \
@@ -83,6 +83,19 @@ impl ChangeReads for Tx<'_> {
             Ok(checkpoint.map(|checkpoint| checkpoint.0))
         })
     }
+
+    fn checkpoints_starting(&self, prefix: &str, count: usize) -> StoreResult<Vec<CheckpointId>> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached(
+                "SELECT checkpoint_id FROM checkpoint_metadata
+                 WHERE checkpoint_id >= ?1 AND checkpoint_id < ?2 ORDER BY checkpoint_id LIMIT ?3",
+            )?;
+            let ids = statement.query_map(params![prefix, after_prefix(prefix), limit(count)], |row| {
+                Ok(row.get::<_, Parsed<CheckpointId>>(0)?.0)
+            })?;
+            Ok(ids.collect::<Result<_, _>>()?)
+        })
+    }
 }
 
 impl ChangeWrites for Tx<'_> {
@@ -135,8 +148,8 @@ impl ChangeWrites for Tx<'_> {
             conn.prepare_cached(
                 "INSERT INTO checkpoint_metadata (
                      checkpoint_id, plan_id, decision_id, checkpoint_type, resource_id, filesystem_path, created_at,
-                     data
-                 ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                     data, size_bytes
+                 ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?
             .execute(params![
                 checkpoint.checkpoint_id.ulid().to_string(),
@@ -148,8 +161,17 @@ impl ChangeWrites for Tx<'_> {
                 checkpoint.commit,
                 checkpoint.created_at.to_string(),
                 Json(checkpoint),
+                i64::try_from(checkpoint.diff.size_bytes).unwrap_or(i64::MAX),
             ])
             .map_err(|e| Fault::from(e).or_duplicate(|| format!("checkpoint {}", checkpoint.checkpoint_id)))?;
+            Ok(())
+        })
+    }
+
+    fn delete_checkpoint(&self, checkpoint: CheckpointId) -> StoreResult<()> {
+        self.run(|conn| {
+            conn.prepare_cached("DELETE FROM checkpoint_metadata WHERE checkpoint_id = ?1")?
+                .execute([checkpoint.ulid().to_string()])?;
             Ok(())
         })
     }

@@ -68,7 +68,10 @@ impl Live {
             "resource.modified" => {
                 self.files.insert(text("sandbox_path").to_owned());
             }
-            "checkpoint.created" => self.checkpoints += 1,
+            "checkpoint.created" => {
+                let around = matches!(text("checkpoint_type"), "pre_write" | "post_step");
+                self.checkpoints += u64::from(!around);
+            }
             "sandbox.rolled_back" => self.undone += 1,
             _ => return,
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use agents_domain::Result;
 use agents_domain::changes::{ChangeKind, FileDiff};
+use agents_domain::checkpoint::TierVerdict;
 use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
 use agents_domain::plan::{Phase, Plan, State};
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::project_text;
+use crate::drift::{self, Drift};
 use crate::{Engine, Operation, blame, sandboxes};
 
 /// Shows what a plan changes.
@@ -28,6 +30,8 @@ pub struct DiffOutput {
     pub diff_summary: DiffSummary,
     pub files: Vec<DiffedFile>,
     pub patch_preview: Vec<FilePatch>,
+    /// Where the checkout has moved on since the plan began.
+    pub drift: Vec<Drift>,
     pub risk_assessment: RiskAssessment,
 }
 
@@ -143,6 +147,7 @@ impl Operation for Diff {
                 net_change: i64::from(insertions) - i64::from(deletions),
                 location: if plan.state == State::Applied { "applied" } else { "sandbox" }.to_owned(),
             },
+            drift: drift::look(&plan),
             risk_assessment: risk(&diffs),
             files,
             patch_preview: previews,
@@ -252,6 +257,8 @@ pub struct ArtifactsOutput {
     pub summary: ArtifactSummary,
     pub by_plan: BTreeMap<String, usize>,
     pub checkpoints: Vec<CheckpointView>,
+    /// How far the plan's work can be taken back, and why no further.
+    pub rollback: TierVerdict,
 }
 
 /// A changed file.
@@ -291,6 +298,13 @@ pub struct CheckpointView {
     #[serde(rename = "type")]
     pub kind: agents_domain::checkpoint::CheckpointKind,
     pub decision_id: Option<DecisionId>,
+    pub resource_id: ResourceId,
+    pub tool: Option<String>,
+    /// The files that differ from the one before.
+    pub diff_paths: Vec<String>,
+    pub diff_based: String,
+    pub diff_hash: String,
+    pub size_bytes: u64,
     pub commit: String,
 }
 
@@ -315,6 +329,7 @@ impl Operation for Artifacts {
         let plan = engine.plan(&self.plan)?;
         let diffs = sandboxes::diff(engine, &plan)?;
         let checkpoints = engine.view(|r| r.checkpoints(plan.plan_id))?;
+        let rollback = engine.view(|r| crate::checkpoints::tier_of(engine, r, &plan, None))?;
         let mut summary = ArtifactSummary { total: diffs.len(), ..ArtifactSummary::default() };
         let mut artifacts = Vec::with_capacity(diffs.len());
         for (resource_id, diff) in &diffs {
@@ -348,9 +363,16 @@ impl Operation for Artifacts {
                     created: c.created_at.seconds_rfc3339(),
                     kind: c.kind,
                     decision_id: c.decision_id,
+                    resource_id: c.resource_id,
+                    tool: c.source_tool,
+                    diff_paths: c.diff.diff_paths,
+                    diff_based: c.diff.diff_based,
+                    diff_hash: c.diff.diff_hash,
+                    size_bytes: c.diff.size_bytes,
                     commit: c.commit,
                 })
                 .collect(),
+            rollback,
         })
     }
 }

@@ -142,6 +142,8 @@ impl Operation for Use {
         let actors = self.actors(engine, &action)?;
         let (targets, resources, resource_names) = self.targets(engine)?;
         let profile = self.profile(engine, &action, &targets)?;
+        let project = self.projects.first().map(String::as_str);
+        crate::checkpoints::refuse_unkept_promise(engine, &profile.profile.safety, project)?;
 
         let now = clock::now();
         let plan_id = PlanId::from_ulid(clock::ulid());

@@ -54,6 +54,8 @@ pub struct StatusOutput {
     pub cost: Cost,
     pub result: Option<ResultView>,
     pub error: Option<ErrorView>,
+    /// Where the checkout had moved on when Execute ended.
+    pub drift: Vec<crate::drift::Drift>,
     pub allowed_actions: Vec<AllowedAction>,
 }
 
@@ -223,6 +225,7 @@ impl Operation for Status {
                 estimated: None,
             },
             error: error_view(&plan, checkpoints.last().map(|c| c.checkpoint_id.to_string())),
+            drift: crate::drift::noted(&plan),
             allowed_actions: records::allowed(&plan),
             summaries: plan.summaries,
             awaiting: plan.awaiting,

@@ -1,9 +1,9 @@
 //! Decisions, changes and checkpoints.
 
 use agents_domain::changes::{Change, ChangeKind};
-use agents_domain::checkpoint::{Checkpoint, CheckpointKind};
+use agents_domain::checkpoint::{Checkpoint, CheckpointDiff, CheckpointKind, SandboxAt};
 use agents_domain::decision::{Approval, Decision, DecisionType};
-use agents_domain::ids::{DecisionId, ResourceId};
+use agents_domain::ids::{CheckpointId, DecisionId, ResourceId};
 use agents_domain::plan::{Phase, Plan, State};
 use agents_domain::ports::store::{Store, StoreError, StoreExt};
 use agents_domain::resource::Resource;
@@ -272,6 +272,10 @@ fn checkpoints_outlive_their_resource(store: &dyn Store) {
         kind,
         label: "Removed unused imports".to_owned(),
         commit: "c".repeat(40),
+        phase: Phase::Execute,
+        source_tool: Some("builtin/apply-edits".to_owned()),
+        diff: CheckpointDiff { size_bytes: n, ..CheckpointDiff::default() },
+        sandboxes: vec![SandboxAt { resource_id, commit: "c".repeat(40) }],
         created_at: at(n),
     };
     let base = checkpoint(5, CheckpointKind::Base, None);
@@ -286,4 +290,14 @@ fn checkpoints_outlive_their_resource(store: &dyn Store) {
     assert_eq!(store.view(|r| r.checkpoint(group.checkpoint_id)), Ok(Some(group)));
     assert_eq!(store.view(|r| r.checkpoint(id(99))), Ok(None));
     assert!(matches!(refused(store, |w| w.insert_checkpoint(&base)), StoreError::Duplicate(_)));
+    assert_eq!(
+        store
+            .view(|r| r.checkpoints_starting(&id::<CheckpointId>(5).ulid().to_string()[..20], 9))
+            .unwrap()
+            .len(),
+        2
+    );
+    write(store, |w| w.delete_checkpoint(base.checkpoint_id));
+    write(store, |w| w.delete_checkpoint(base.checkpoint_id));
+    assert_eq!(store.view(|r| r.checkpoints(plan.plan_id)).unwrap().len(), 1);
 }

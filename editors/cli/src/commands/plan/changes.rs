@@ -141,6 +141,13 @@ pub fn artifacts(run: &Run, plan: &str) -> Outcome {
         col("decision_id", "Decision").id(),
     ];
     out.table(None, "Checkpoints", columns).rows(&data["checkpoints"]);
+    if found.rollback.tier != agents_domain::checkpoint::Tier::Full {
+        let reasons = found.rollback.reasons.join("; ");
+        out.warn(match found.rollback.tier {
+            agents_domain::checkpoint::Tier::None => format!("Nothing can be taken back: {reasons}"),
+            _ => format!("Only the whole of Execute can be taken back: {reasons}"),
+        });
+    }
     out.set_data(data);
     out.ok(listed(count, "artifact", "artifacts"));
     Ok(())

@@ -193,6 +193,17 @@ fn line(engine: &Engine, event: &Event, with_plan: bool) -> Option<String> {
             format!("{} replaced by {}", short_id(text("decision_id")), short_id(text("superseded_by")))
         }
         "resource.modified" => format!("{} {}", text("modification_type"), text("sandbox_path")),
+        // The two around each write are there to go back to, not to read about.
+        "checkpoint.created" if matches!(text("checkpoint_type"), "pre_write" | "post_step") => return None,
+        "checkpoint.pruned" => match details["decisions_without_checkpoint"].as_array().map_or(0, Vec::len) {
+            0 => return None,
+            n => format!("{n} decisions can no longer be taken back by themselves: too many checkpoints"),
+        },
+        "sandbox.edited" => {
+            let paths = details["paths"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            format!("edited by hand in the sandbox, kept: {}", paths.collect::<Vec<_>>().join(", "))
+        }
+        "sandbox.drifted" => details["drift"][0]["message"].as_str().unwrap_or_default().to_owned(),
         "checkpoint.created" => format!("checkpoint {}", short_id(text("checkpoint_id"))),
         "sandbox.rolled_back" => format!("taken back: {}", text("reason")),
         "actor.escalated" | "budget.exceeded" => {

@@ -1,0 +1,58 @@
+//! How far a checkout has moved on from what a plan began on.
+
+use crate::diff::raw_changes;
+use crate::error::Result;
+use crate::git::CommitId;
+use crate::repository::Repository;
+
+/// A checkout that moved on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// What is checked out now.
+    pub head: CommitId,
+    /// Commits since; `None` when the old commit is no longer part of it.
+    pub commits: Option<u32>,
+    /// Files changed both between the base and the result and in the checkout since.
+    pub files: Vec<String>,
+}
+
+/// The most files that are compared.
+const FILES: usize = 500;
+
+/// Compares a checkout with the commit that was checked out (`head`), the snapshot made then (`base`) and what a plan
+/// made of it (`result`); `None` when nothing moved. Changes nothing.
+pub fn drift(
+    repository: &Repository,
+    head: &CommitId,
+    base: &CommitId,
+    result: &CommitId,
+) -> Result<Option<Moved>> {
+    let now = repository.head()?.commit;
+    let commits = if now == *head {
+        Some(0)
+    } else {
+        let git = &repository.git;
+        let contained =
+            git.call(["merge-base", "--is-ancestor", head.as_str(), now.as_str()]).output()?.code == 0;
+        let range = format!("{head}..{now}");
+        let count = || git.line(["rev-list", "--count", range.as_str(), "--"]);
+        if contained { count()?.parse().ok() } else { None }
+    };
+    let mut files = Vec::new();
+    for change in raw_changes(repository, base.as_str(), result.as_str(), false)?.into_iter().take(FILES) {
+        let path = repository.path().join(&change.path);
+        // A link is compared by where it leads; whatever cannot be read is taken for gone.
+        let there = match std::fs::read_link(&path) {
+            Ok(target) => Some(target.into_os_string().into_encoded_bytes()),
+            Err(_) => std::fs::read(&path).ok(),
+        };
+        let was = match &change.old {
+            Some(_) => repository.file_at(base, &change.path)?,
+            None => None,
+        };
+        if there != was {
+            files.push(change.path);
+        }
+    }
+    Ok((commits != Some(0) || !files.is_empty()).then_some(Moved { head: now, commits, files }))
+}
