@@ -4,9 +4,9 @@
 //! any process can start and any process can watch through events.
 
 pub mod blame;
+mod checkpoints;
 #[allow(dead_code, reason = "what makes child plans of decided spawns comes next")]
 mod children;
-mod checkpoints;
 mod clock;
 mod drift;
 pub mod facade;
