@@ -54,9 +54,9 @@ pub fn restore_group(targets: &[(&Worktree, &CommitId)]) -> Result<(), GroupErro
     for (at, (worktree, commit)) in targets.iter().enumerate() {
         let Err(source) = worktree.restore(commit) else { continue };
         // The one that failed may have been left half way, too.
-        for ((other, _), head) in targets.iter().zip(&heads).take(at + 1) {
+        for (place, ((other, _), head)) in targets.iter().zip(&heads).enumerate().take(at + 1) {
             if let Err(undo) = other.restore(head)
-                && *other as *const Worktree != *worktree as *const Worktree
+                && place != at
             {
                 let (dir, stuck) = (worktree.path().to_owned(), other.path().to_owned());
                 return Err(GroupError::Stuck { dir, source, stuck, undo });
