@@ -4,23 +4,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agents_domain::QualifiedName;
-use agents_domain::ports::actor::{Actor, Actors};
+use agents_domain::ports::actor::{Actor, Actors, Reconciler};
 
 use crate::fixer::FixDiagnostics;
+use crate::reconcile::ReconcileInvariants;
 
 /// The actors of this crate by name, and any that are added.
 pub struct BuiltIn {
     actors: BTreeMap<QualifiedName, Arc<dyn Actor>>,
+    reconcilers: BTreeMap<QualifiedName, Arc<dyn Reconciler>>,
 }
 
 impl BuiltIn {
-    /// `builtin/fix-diagnostics`, for both phases.
+    /// `builtin/fix-diagnostics`, for both phases, and `builtin/reconcile-invariants`.
     pub fn new() -> Self {
         let mut actors: BTreeMap<QualifiedName, Arc<dyn Actor>> = BTreeMap::new();
         if let Ok(name) = QualifiedName::parse_in("fix-diagnostics", "builtin") {
             actors.insert(name, Arc::new(FixDiagnostics));
         }
-        Self { actors }
+        let mut reconcilers: BTreeMap<QualifiedName, Arc<dyn Reconciler>> = BTreeMap::new();
+        if let Ok(name) = QualifiedName::parse_in("reconcile-invariants", "builtin") {
+            reconcilers.insert(name, Arc::new(ReconcileInvariants));
+        }
+        Self { actors, reconcilers }
     }
 
     /// One more actor; it goes before one of the same name.
@@ -45,6 +51,14 @@ impl Actors for BuiltIn {
     fn names(&self) -> Vec<QualifiedName> {
         self.actors.keys().cloned().collect()
     }
+
+    fn reconciler(&self, name: &QualifiedName) -> Option<Arc<dyn Reconciler>> {
+        self.reconcilers.get(name).cloned()
+    }
+
+    fn reconcilers(&self) -> Vec<QualifiedName> {
+        self.reconcilers.keys().cloned().collect()
+    }
 }
 
 #[cfg(test)]
@@ -59,5 +73,8 @@ mod tests {
         assert_eq!(actors.names(), std::slice::from_ref(&name));
         assert!(actors.find(&name).is_some());
         assert!(actors.find(&"local/fix-diagnostics".parse().unwrap()).is_none());
+        let name: QualifiedName = "builtin/reconcile-invariants".parse().unwrap();
+        assert_eq!(actors.reconcilers(), std::slice::from_ref(&name));
+        assert!(actors.reconciler(&name).is_some());
     }
 }

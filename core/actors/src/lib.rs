@@ -7,11 +7,14 @@
 //! - [`BuiltIn`] finds actors by name.
 //! - `builtin/fix-diagnostics` ([`FixDiagnostics`]) decides in Strategize what to do about each kind of finding of the
 //!   registered language servers, and does it in Execute.
+//! - `builtin/reconcile-invariants` ([`ReconcileInvariants`]) says which invariants are in force in a plan.
 //! - [`scripted::Scripted`] plays a script, for tests of whatever runs actors.
 
 mod builtin;
 mod fixer;
+mod reconcile;
 pub mod scripted;
 
 pub use builtin::BuiltIn;
 pub use fixer::FixDiagnostics;
+pub use reconcile::ReconcileInvariants;

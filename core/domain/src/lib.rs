@@ -11,6 +11,7 @@ pub mod diagnostics;
 pub mod error;
 pub mod event;
 pub mod ids;
+pub mod invariant;
 pub mod language_server;
 pub mod name;
 pub mod plan;

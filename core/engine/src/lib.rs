@@ -10,6 +10,7 @@ mod children;
 mod clock;
 mod drift;
 pub mod facade;
+mod invariants;
 mod lookup;
 pub mod operations;
 mod records;

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use agents_domain::decision::{Alternative, Approval, ContextSnapshot, Decision, DecisionType};
 use agents_domain::event::NewEvent;
 use agents_domain::ids::DecisionId;
+use agents_domain::invariant;
 use agents_domain::plan::gates::{self, GateOutcome};
 use agents_domain::plan::machine::{self, AllowedAction, Context, Effect, Event, Verb};
 use agents_domain::plan::{Awaiting, AwaitingKind, Guidance, Phase, Plan, State};
@@ -14,7 +15,7 @@ use agents_domain::profile::Gate;
 use agents_domain::{Error, Result};
 use serde_json::{Value, json};
 
-use crate::{Engine, clock};
+use crate::{Engine, clock, invariants};
 
 /// The verbs the facade has.
 const OFFERED: &[Verb] = &[Verb::Execute, Verb::Apply, Verb::Prompt, Verb::Cancel];
@@ -300,7 +301,11 @@ pub(crate) fn decision_of(
         false,
     );
     let undoing = draft.decision_type == DecisionType::ErrorRecovery;
+    let paths: Vec<&str> = draft.resources.iter().map(|r| r.path.as_str()).collect();
+    let escalated = invariants::wants_approval(&invariant::enforced(known), &[&draft.question, &chosen.option], &paths)
+        .is_some();
     let approval = match outcome {
+        GateOutcome::Pass(_) if escalated && !undoing => None,
         GateOutcome::Pass(approval) => Some(approval),
         // Taking back one's own work needs nobody's word.
         GateOutcome::Ask { .. } if undoing => Some(Approval::Automatic),

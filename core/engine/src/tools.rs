@@ -49,16 +49,24 @@ impl Written {
 
 /// The files a request would write, as far as it says.
 pub(crate) fn paths_of(request: &Request) -> Vec<String> {
-    let Request::Tool { args, .. } = request else { return Vec::new() };
-    let Ok(args) = serde_json::from_value::<ApplyEdits>(args.clone()) else { return Vec::new() };
+    let Request::Tool { tool, args, .. } = request else { return Vec::new() };
     let mut paths = Vec::new();
-    for edit in &args.edits {
+    for edit in edits_of(tool, args).map(|(_, edits)| edits).unwrap_or_default() {
         paths.push(edit.path().to_owned());
         if let FileEdit::Rename { to, .. } = edit {
-            paths.push(to.clone());
+            paths.push(to);
         }
     }
     paths
+}
+
+/// The resource and edits of a call, when the tool edits files and its arguments can be read.
+pub(crate) fn edits_of(tool: &str, args: &Value) -> Option<(ResourceId, Vec<FileEdit>)> {
+    if tool != APPLY_EDITS {
+        return None;
+    }
+    let args: ApplyEdits = serde_json::from_value(args.clone()).ok()?;
+    Some((args.resource, args.edits))
 }
 
 /// Runs a tool; `Err` is a reason for the actor, and nothing was changed.

@@ -15,8 +15,10 @@ use serde_json::Value;
 use super::BoxFuture;
 use super::language_servers::LanguageWorkspace;
 use crate::QualifiedName;
+use crate::changes::FileDiff;
 use crate::decision::{Alternative, DecisionType, ResourceRef};
 use crate::ids::{DecisionId, ResourceId};
+use crate::invariant::{Enforced, Invariant, Reconciled};
 use crate::plan::children::SpawnDraft;
 use crate::plan::{AwaitingKind, Phase, PhaseSummary};
 
@@ -37,6 +39,46 @@ pub trait Actors: Send + Sync {
 
     /// All names, for errors and completion.
     fn names(&self) -> Vec<QualifiedName>;
+
+    /// The reconciler of that name, or `None`.
+    fn reconciler(&self, _name: &QualifiedName) -> Option<Arc<dyn Reconciler>> {
+        None
+    }
+
+    /// The names of all reconcilers.
+    fn reconcilers(&self) -> Vec<QualifiedName> {
+        Vec::new()
+    }
+}
+
+/// An actor that reconciles invariants, and judges those that no machine can check.
+pub trait Reconciler: Send + Sync {
+    /// Which of the invariants that apply to a plan are in force. The engine checks the answer
+    /// ([`Reconciled::problem`]); it is asked again after a crash.
+    fn reconcile<'a>(
+        &'a self,
+        invariants: &'a [Invariant],
+    ) -> BoxFuture<'a, std::result::Result<Reconciled, ActorFailure>>;
+
+    /// Whether a plan's changes keep these invariants; those it has no verdict on are left out.
+    fn judge<'a>(
+        &'a self,
+        _invariants: &'a [Enforced],
+        _changes: &'a [(ResourceId, FileDiff)],
+    ) -> BoxFuture<'a, std::result::Result<Vec<Verdict>, ActorFailure>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+/// What a reconciler says about an invariant and a plan's changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The decision that holds the invariant.
+    pub decision_id: DecisionId,
+    /// The changes keep it.
+    pub kept: bool,
+    /// Why, naming the place.
+    pub evidence: String,
 }
 
 /// What a step is given.
@@ -62,6 +104,8 @@ pub struct StepInput {
     pub handover: Value,
     /// The active decisions of the plan in the order made; a superseded choice shows as its answer.
     pub decisions: Vec<KnownDecision>,
+    /// What the plan keeps to. Writes against those with a check are refused; the others are the actor's to honour.
+    pub invariants: Vec<Enforced>,
 }
 
 /// A decision as an actor sees it.

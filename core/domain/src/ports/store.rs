@@ -8,7 +8,8 @@ use crate::changes::Change;
 use crate::checkpoint::Checkpoint;
 use crate::decision::Decision;
 use crate::event::{Event, NewEvent};
-use crate::ids::{CheckpointId, DecisionId, PlanId, ResourceId};
+use crate::ids::{CheckpointId, DecisionId, InvariantId, PlanId, ResourceId};
+use crate::invariant::{Invariant, Reconciled, Scope};
 use crate::language_server::LanguageServerDefinition;
 use crate::plan::children::Spawn;
 use crate::plan::{Phase, Plan, State};
@@ -151,11 +152,21 @@ pub trait StoreExt: Store {
 impl<S: Store + ?Sized> StoreExt for S {}
 
 /// Everything that can be read.
-pub trait Reader: PlanReads + ChildReads + DecisionReads + ChangeReads + RegistryReads + EventReads {}
+pub trait Reader:
+    PlanReads + ChildReads + DecisionReads + ChangeReads + RegistryReads + InvariantReads + EventReads
+{
+}
 
 /// Everything that can be read and written.
 pub trait Writer:
-    Reader + PlanWrites + ChildWrites + DecisionWrites + ChangeWrites + RegistryWrites + EventWrites
+    Reader
+    + PlanWrites
+    + ChildWrites
+    + DecisionWrites
+    + ChangeWrites
+    + RegistryWrites
+    + InvariantWrites
+    + EventWrites
 {
 }
 
@@ -380,6 +391,41 @@ pub trait RegistryWrites {
     fn insert_resource(&self, resource: &Resource) -> StoreResult<()>;
     fn update_resource(&self, resource: &Resource) -> StoreResult<()>;
     fn delete_resource(&self, id: ResourceId) -> StoreResult<()>;
+}
+
+/// Invariants, in the order added.
+#[allow(missing_docs, reason = "the signatures say it")]
+pub trait InvariantReads {
+    fn invariant(&self, id: InvariantId) -> StoreResult<Option<Invariant>>;
+    /// Of every scope.
+    fn invariants(&self) -> StoreResult<Vec<Invariant>>;
+    /// Attached to one place; `None` for global ones.
+    fn invariants_of(&self, scope: Scope, target: Option<&str>) -> StoreResult<Vec<Invariant>>;
+    fn reconciliation(&self, plan: PlanId) -> StoreResult<Option<Reconciliation>>;
+}
+
+/// Adding and removing invariants.
+#[allow(missing_docs, reason = "the signatures say it")]
+pub trait InvariantWrites {
+    fn insert_invariant(&self, invariant: &Invariant) -> StoreResult<()>;
+    fn delete_invariant(&self, id: InvariantId) -> StoreResult<()>;
+    /// All that are attached to one place; how many there were.
+    fn delete_invariants_of(&self, scope: Scope, target: &str) -> StoreResult<usize>;
+    /// Replaces what is there; the time stays that of the first.
+    fn put_reconciliation(&self, reconciliation: &Reconciliation) -> StoreResult<()>;
+}
+
+/// How the invariants of a plan were reconciled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reconciliation {
+    /// The plan.
+    pub plan_id: PlanId,
+    /// The actor that did it.
+    pub reconciler: String,
+    /// What came of it.
+    pub result: Reconciled,
+    /// When.
+    pub created_at: Timestamp,
 }
 
 /// The outbox.

@@ -2,13 +2,14 @@
 
 use agents_config::{Loaded, Problem, Severity, load_action, nearest, to_error};
 use agents_domain::action::{Action, ActionArgument, ActionDefinition, ActionState, ArgumentType};
+use agents_domain::invariant::Scope;
 use agents_domain::ports::store::{ActionHistory, StoreResult};
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::registry;
-use crate::{Engine, Operation, clock};
+use crate::{Engine, Operation, clock, invariants};
 
 /// Registers an action from the text of its file.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -82,6 +83,9 @@ impl Operation for Create {
         check_actors(engine, &loaded)?;
         let name = loaded.value.name.clone();
         registry::check_own("an action", &name)?;
+        let invariant =
+            |text: &String| invariants::new(Scope::Action, Some(name.to_string()), text, false);
+        let own = loaded.value.invariants.iter().map(invariant).collect::<Result<Vec<_>>>()?;
         let now = clock::now();
         let action = Action {
             definition: loaded.value,
@@ -97,6 +101,9 @@ impl Operation for Create {
                     .suggest("give the action another `name` in its file"));
             }
             w.insert_action(&action)?;
+            for invariant in &own {
+                w.insert_invariant(invariant)?;
+            }
             registry::changed(engine, w, "action", &name.to_string(), "created")
         })?;
         Ok(CreateOutput { action: view(engine, &action), hints: loaded.hints })
@@ -118,7 +125,10 @@ fn check_actors(engine: &Engine, loaded: &Loaded<ActionDefinition>) -> Result<()
     let problems: Vec<Problem> = named
         .into_iter()
         .filter_map(|(key, name)| Some((key, name?)))
-        .filter(|(_, name)| engine.actors.find(name).is_none())
+        .filter(|(key, name)| match *key {
+            "invariant_actor" => engine.actors.reconciler(name).is_none(),
+            _ => engine.actors.find(name).is_none(),
+        })
         .map(|(key, name)| {
             let meant = match nearest(&name.to_string(), known.iter().map(String::as_str)) {
                 Some(meant) => format!(": did you mean `{meant}`?"),

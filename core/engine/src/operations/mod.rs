@@ -3,6 +3,7 @@
 pub mod action;
 pub mod config;
 pub mod events;
+pub mod invariant;
 pub mod language_server;
 pub mod lsp;
 pub mod plan;

@@ -136,6 +136,9 @@ impl Worker<'_> {
                 Err(error) => return self.stopped(plan, error),
             }
         }
+        if done.is_empty() && plan.applied.is_empty() && self.constrained_by_invariant(plan)? {
+            return Ok(());
+        }
         // All are checked before the first is changed.
         let mut checked = Vec::with_capacity(open.len());
         for target in open {

@@ -4,6 +4,7 @@
 mod apply;
 mod checkpoints;
 mod host;
+mod invariants;
 mod requests;
 mod steps;
 

@@ -41,6 +41,10 @@ impl Worker<'_> {
             Request::RecordDecision(_) => {}
             Request::Tool { ref call_id, ref tool, ref args, .. } => {
                 let plan = self.plan()?;
+                if let Some(why) = self.breaks_invariant(&plan, tool, args, &decisions, sandboxes)? {
+                    self.refuse(run, why)?;
+                    return Ok(true);
+                }
                 for sandbox in sandboxes {
                     if let Some(why) = self.edited_meanwhile(&request, sandbox)? {
                         self.refuse(run, why)?;

@@ -9,6 +9,7 @@ use agents_domain::Error;
 use agents_domain::checkpoint::{CheckpointDiff, CheckpointKind};
 use agents_domain::decision::Decision;
 use agents_domain::ids::PlanId;
+use agents_domain::invariant;
 use agents_domain::plan::machine::{Context, Effect, Event};
 use agents_domain::plan::{Awaiting, Phase, Plan, PlanFailure, State};
 use agents_domain::ports::actor::{
@@ -54,6 +55,7 @@ const START: Duration = Duration::from_secs(30);
 impl Worker<'_> {
     /// Runs Strategize or Execute until it is done, pauses or fails.
     pub(super) async fn run_phase(&self, plan: &Plan) -> Result<(), Stop> {
+        self.reconcile_invariants(plan).await?;
         let sandboxes = self.open_sandboxes(plan)?;
         let name =
             if plan.phase == Phase::Strategize { &plan.actors.strategy } else { &plan.actors.execution };
@@ -136,7 +138,7 @@ impl Worker<'_> {
                 return self.await_decision();
             }
             match run.outcome.clone() {
-                StepOutcome::Done(summary) => return self.finish_phase(summary),
+                StepOutcome::Done(summary) => return self.finish_phase(summary).await,
                 StepOutcome::Ask { kind, question, options } => {
                     let awaiting = Awaiting {
                         kind,
@@ -200,6 +202,7 @@ impl Worker<'_> {
             guidance: unseen.iter().map(|g| g.text.clone()).collect(),
             handover: handover.unwrap_or(Value::Null),
             decisions: decisions.iter().filter(|d| d.superseded_by.is_none()).map(known).collect(),
+            invariants: invariant::enforced(&decisions),
         };
         let stepped = AssertUnwindSafe(actor.step(input, host)).catch_unwind().await;
         if agents_domain::ports::actor::ActorHost::stopping(host) {
@@ -322,8 +325,11 @@ impl Worker<'_> {
         })
     }
 
-    fn finish_phase(&self, summary: agents_domain::plan::PhaseSummary) -> Result<(), Stop> {
+    async fn finish_phase(&self, mut summary: agents_domain::plan::PhaseSummary) -> Result<(), Stop> {
         let plan = self.plan()?;
+        if !self.judge_invariants(&plan, &mut summary).await? {
+            return Ok(());
+        }
         let diff_ref = match plan.phase {
             Phase::Execute => Some(sandboxes::store_diff(self.engine, &plan)?),
             _ => None,

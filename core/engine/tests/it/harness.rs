@@ -9,10 +9,12 @@ use std::time::Duration;
 use agents_config::Config;
 use agents_domain::QualifiedName;
 use agents_domain::diagnostics::Diagnostic;
-use agents_domain::ids::PlanId;
+use agents_domain::changes::FileDiff;
+use agents_domain::ids::{PlanId, ResourceId};
+use agents_domain::invariant::{Enforced, Invariant, Reconciled, SetAside, Why};
 use agents_domain::language_server::LanguageServerDefinition;
 use agents_domain::ports::BoxFuture;
-use agents_domain::ports::actor::{Actor, Actors};
+use agents_domain::ports::actor::{Actor, ActorFailure, Actors, Reconciler, Verdict};
 use agents_domain::ports::language_servers::{
     CodeActionOffer, FileDiagnostics, FileEvent, LanguageServers, LanguageWorkspace, ServerReport,
     ServerStatus, WorkspaceSpec,
@@ -45,6 +47,47 @@ impl Actors for Cast {
 
     fn names(&self) -> Vec<QualifiedName> {
         self.0.keys().map(|name| name.parse().unwrap()).collect()
+    }
+
+    fn reconciler(&self, name: &QualifiedName) -> Option<Arc<dyn Reconciler>> {
+        self.0.contains_key(&name.to_string()).then(|| Arc::new(Keeper) as Arc<dyn Reconciler>)
+    }
+
+    fn reconcilers(&self) -> Vec<QualifiedName> {
+        self.names()
+    }
+}
+
+/// Sets aside what says `weak` for the first that does not, and finds that lines with `BAD` break what says `good`.
+struct Keeper;
+
+impl Reconciler for Keeper {
+    fn reconcile<'a>(&'a self, all: &'a [Invariant]) -> BoxFuture<'a, Result<Reconciled, ActorFailure>> {
+        let (weak, strong): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|i| i.text.contains("weak"));
+        let by = strong.first().map(|i| i.invariant_id);
+        let aside = |invariant: Invariant| SetAside {
+            by: by.unwrap_or(invariant.invariant_id),
+            invariant,
+            why: Why::Overridden,
+            reason: "it is weak".to_owned(),
+        };
+        let set_aside = weak.into_iter().map(aside).collect();
+        Box::pin(async { Ok(Reconciled { effective: strong, set_aside }) })
+    }
+
+    fn judge<'a>(
+        &'a self,
+        invariants: &'a [Enforced],
+        changes: &'a [(ResourceId, FileDiff)],
+    ) -> BoxFuture<'a, Result<Vec<Verdict>, ActorFailure>> {
+        let bad = changes.iter().any(|(_, file)| file.patch.contains("+BAD"));
+        let verdict = |i: &Enforced| Verdict {
+            decision_id: i.decision_id,
+            kept: !bad,
+            evidence: "a line is BAD".to_owned(),
+        };
+        let verdicts = invariants.iter().filter(|i| i.text.contains("good")).map(verdict).collect();
+        Box::pin(async { Ok(verdicts) })
     }
 }
 

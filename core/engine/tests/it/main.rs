@@ -5,6 +5,7 @@
 mod checkpoints;
 mod config;
 mod harness;
+mod invariants;
 mod known_servers;
 mod lifecycle;
 mod machine;

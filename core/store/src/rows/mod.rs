@@ -4,6 +4,7 @@ mod changes;
 mod children;
 mod decisions;
 mod events;
+mod invariants;
 mod plans;
 mod registry;
 mod values;

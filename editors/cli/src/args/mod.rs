@@ -1,5 +1,6 @@
 //! The command line: options, groups and commands, with the words that `--help` shows.
 
+mod invariant;
 mod plan;
 mod quickstart;
 mod registry;
@@ -12,6 +13,7 @@ use clap_complete::Shell;
 
 use crate::output::Format;
 
+pub use invariant::{InvariantAddArgs, InvariantCommand, InvariantListArgs, InvariantRemoveArgs};
 pub use plan::{
     ApplyArgs, CancelArgs, ExplainArgs, FollowArgs, PlanCommand, PlanListArgs, PromptArgs, StartArgs,
     TreeArgs, UseArgs,
@@ -115,6 +117,9 @@ pub enum Command {
     /// Register what plans are made from.
     #[command(subcommand, arg_required_else_help = true)]
     Action(ActionCommand),
+    /// Say what plans must keep to: everywhere, in a project, for an action, in a plan.
+    #[command(subcommand, arg_required_else_help = true)]
+    Invariant(InvariantCommand),
     /// Make plans, follow them, see why they do what they do, and apply them.
     #[command(subcommand, arg_required_else_help = true)]
     Plan(PlanCommand),
@@ -151,6 +156,7 @@ impl Command {
             Command::Project(command) => command.path(),
             Command::Lsp(command) => command.path(),
             Command::Action(command) => command.path(),
+            Command::Invariant(command) => command.path(),
             Command::Plan(command) => command.path(),
             Command::Config(command) => command.path(),
             Command::PlanWorker { .. } => "plan-worker",

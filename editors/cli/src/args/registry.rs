@@ -145,6 +145,9 @@ pub struct ProjectCreateArgs {
     /// A resource to link, by name or id; may be repeated.
     #[arg(long = "resource", value_name = "RESOURCE")]
     pub resources: Vec<String>,
+    /// What its plans must keep to; may be repeated.
+    #[arg(long = "invariant", value_name = "TEXT")]
+    pub invariants: Vec<String>,
     /// The actor that reconciles its invariants, instead of the default one.
     #[arg(long, value_name = "ACTOR")]
     pub invariant_actor: Option<String>,

@@ -6,6 +6,7 @@ pub mod config;
 pub mod diagnostics;
 mod info;
 pub mod init;
+mod invariant;
 pub mod lsp;
 pub mod plan;
 mod project;
@@ -34,6 +35,7 @@ pub fn run(run: &Run, command: Command) -> Outcome {
         Command::Project(command) => project::run(run, command),
         Command::Lsp(command) => lsp::run(run, command),
         Command::Action(command) => action::run(run, command),
+        Command::Invariant(command) => invariant::run(run, command),
         Command::Plan(command) => plan::run(run, command),
         Command::Config(command) => config::run(run, command),
         Command::Diagnostics(args) => diagnostics::run(run, None, &args),

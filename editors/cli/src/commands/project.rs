@@ -26,8 +26,9 @@ pub fn run(run: &Run, command: ProjectCommand) -> Outcome {
 
 fn create(run: &Run, args: ProjectCreateArgs) -> Outcome {
     let out = &run.out;
-    let ProjectCreateArgs { name, description, resources, invariant_actor } = args;
-    let created = run.env.engine()?.call(Create { name, description, resources, invariant_actor })?;
+    let ProjectCreateArgs { name, description, resources, invariants, invariant_actor } = args;
+    let create = Create { name, description, resources, invariants, invariant_actor };
+    let created = run.env.engine()?.call(create)?;
     let data = json(&created)?;
     out.panel(None, "Project")
         .pick(&data, "project.name", "Name", Kind::Id)
@@ -57,6 +58,15 @@ fn create(run: &Run, args: ProjectCreateArgs) -> Outcome {
         .pick(&data, "resources.indexed", "Indexed", Kind::Count)
         .pick(&data, "resources.sandboxable", "Sandboxable", Kind::Count);
     linked(out, &data);
+    if let Some(invariants) = &created.invariants {
+        let panel = out.panel(None, "Invariants");
+        for (at, text) in invariants.items.iter().enumerate() {
+            panel.line(format!("{}. {text}", at + 1));
+        }
+        if let Some(actor) = &invariants.reconciliation_actor {
+            panel.row("Reconciliation Actor", id(actor.as_str()));
+        }
+    }
     let name = created.project.name.as_str();
     if created.linked_resources.is_empty() {
         out.hint("Next Steps", [format!("agents project link-resource {name} <RESOURCE>")]);

@@ -27,6 +27,7 @@ pub struct Engine {
     pub decisions: Vec<KnownDecision>,
     pub drafts: Vec<DecisionDraft>,
     pub handover: Value,
+    pub invariants: Vec<agents_domain::invariant::Enforced>,
     pub answer: Answer,
     /// Decision, file and text before, of every write.
     pub writes: Vec<(String, String, Option<String>)>,
@@ -63,6 +64,7 @@ impl Engine {
             }],
             drafts: Vec::new(),
             handover: Value::Null,
+            invariants: Vec::new(),
             answer: Box::new(|_| None),
             writes: Vec::new(),
             log: Vec::new(),
@@ -100,6 +102,7 @@ impl Engine {
                 guidance: std::mem::take(&mut guidance),
                 handover: self.handover.clone(),
                 decisions: self.decisions.clone(),
+                invariants: self.invariants.clone(),
             };
             let mut output = self.step(actor, input.clone())?;
             if self.crashes {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use agents_domain::action::{Action, ActionState};
 use agents_domain::decision::{Alternative, Approval, ContextSnapshot, Decision, DecisionType};
-use agents_domain::ids::{DecisionId, PlanId};
+use agents_domain::ids::{DecisionId, InvariantId, PlanId};
+use agents_domain::invariant::{Invariant, Scope};
 use agents_domain::plan::machine::AllowedAction;
 use agents_domain::plan::{Awaiting, Phase, Plan, PlanActors, PlanResource, State};
 use agents_domain::ports::store::StoreExt;
@@ -16,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::check_arguments;
 use super::project_text;
-use crate::{Engine, Operation, clock, records, sandboxes};
+use crate::{Engine, Operation, clock, invariants, records, sandboxes};
 
 /// Makes a plan from an action and starts Strategize.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -104,9 +105,30 @@ pub struct Automation {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[allow(missing_docs, reason = "keys of the command's output")]
 pub struct PlanInvariant {
-    pub scope: String,
+    pub scope: Scope,
+    /// `CLI`, `action` or `config`: where it was said.
     pub source: String,
     pub text: String,
+    pub id: InvariantId,
+    /// `machine`, or `actors` when its sentence has no form that a machine can check.
+    pub enforced_by: String,
+}
+
+impl PlanInvariant {
+    fn of(invariant: &Invariant) -> Self {
+        let source = match invariant.scope {
+            Scope::Plan => "CLI",
+            Scope::Action => "action",
+            Scope::Project | Scope::Global => "config",
+        };
+        Self {
+            scope: invariant.scope,
+            source: source.to_owned(),
+            text: invariant.text.clone(),
+            id: invariant.invariant_id,
+            enforced_by: invariant.enforced_by().to_owned(),
+        }
+    }
 }
 
 /// What the plan starts from.
@@ -139,8 +161,8 @@ impl Operation for Use {
             .suggest("agents action list"));
         }
         let arguments = check_arguments(&action, self.arguments.clone())?;
-        let actors = self.actors(engine, &action)?;
         let (targets, resources, resource_names) = self.targets(engine)?;
+        let actors = self.actors(engine, &action, &targets)?;
         let profile = self.profile(engine, &action, &targets)?;
         let project = self.projects.first().map(String::as_str);
         crate::checkpoints::refuse_unkept_promise(engine, &profile.profile.safety, project)?;
@@ -149,6 +171,8 @@ impl Operation for Use {
         let plan_id = PlanId::from_ulid(clock::ulid());
         let definition = &action.definition;
         let invariants: Vec<String> = definition.invariants.iter().chain(&self.invariants).cloned().collect();
+        let own = |text: &String| invariants::new(Scope::Plan, Some(plan_id.to_string()), text, false);
+        let own = self.invariants.iter().map(own).collect::<Result<Vec<_>>>()?;
         let mut plan = Plan {
             plan_id,
             parent_plan_id: None,
@@ -189,8 +213,11 @@ impl Operation for Use {
         };
         plan.begin(&records::context_of(&plan), now);
         let root = prompt_definition(engine, &plan)?;
-        engine.write(|w| {
+        let applying = engine.write(|w| {
             w.insert_plan(&plan)?;
+            for invariant in &own {
+                w.insert_invariant(invariant)?;
+            }
             w.insert_decision(&root)?;
             if !definition.reusable {
                 let mut used = action.clone();
@@ -204,14 +231,15 @@ impl Operation for Use {
             });
             records::emit(engine, w, &plan, "plan.created", facts)?;
             records::emit_decision(engine, w, &plan, &root)?;
-            Ok(())
+            Ok(invariants::collect(w, &plan)?)
         })?;
         if plan.awaiting.is_none() {
             engine.start_worker(plan_id)?;
         }
         let first = plan.projects.first().map(ToString::to_string);
         let budget = engine.config.integer("context.hot.max-tokens", first.as_deref());
-        Ok(self.output(&plan, &targets, resource_names, budget))
+        let invariants = applying.iter().map(PlanInvariant::of).collect();
+        Ok(UseOutput { invariants, ..self.output(&plan, &targets, resource_names, budget) })
     }
 }
 
@@ -233,7 +261,12 @@ pub(crate) fn actors_of(engine: &Engine, action: &Action) -> Result<PlanActors> 
 }
 
 impl Use {
-    fn actors(&self, engine: &Engine, action: &Action) -> Result<PlanActors> {
+    fn actors(
+        &self,
+        engine: &Engine,
+        action: &Action,
+        targets: &[(QualifiedName, Vec<String>)],
+    ) -> Result<PlanActors> {
         let pick = |role: &str,
                     flag: &Option<String>,
                     own: Option<&QualifiedName>|
@@ -275,8 +308,31 @@ impl Use {
                 pick("execution", &self.execution_actor, Some(&definition.execution_actor))?,
             )?,
             estimation: pick("estimation", &self.estimation_actor, definition.estimation_actor.as_ref())?,
-            invariant: pick("invariant", &self.invariant_actor, definition.invariant_actor.as_ref())?,
+            invariant: self.reconciler(engine, action, targets)?,
         })
+    }
+
+    /// Plan flag, then action, then the first project that names one, then configuration.
+    fn reconciler(
+        &self,
+        engine: &Engine,
+        action: &Action,
+        targets: &[(QualifiedName, Vec<String>)],
+    ) -> Result<Option<QualifiedName>> {
+        let mut named = self.invariant_actor.clone();
+        named = named.or_else(|| action.definition.invariant_actor.as_ref().map(ToString::to_string));
+        for (project, _) in targets {
+            if named.is_none() {
+                named = engine.project(project)?.invariant_actor;
+            }
+        }
+        let named = named.unwrap_or_else(|| engine.config.text("actor.default.invariant", None));
+        if named.is_empty() {
+            return Ok(None);
+        }
+        let name = engine.name(&named)?;
+        invariants::reconciler(engine, &name)?;
+        Ok(Some(name))
     }
 
     /// The projects with the names of their resources, and the resources, each once.
@@ -360,8 +416,6 @@ impl Use {
         hot_token_budget: i64,
     ) -> UseOutput {
         let id = plan.plan_id;
-        let own = self.invariants.len();
-        let from_action = plan.invariants.len() - own;
         UseOutput {
             plan_id: id,
             phase: plan.phase,
@@ -396,16 +450,7 @@ impl Use {
                 source: plan.profile.source.clone(),
                 read_only: plan.read_only,
             },
-            invariants: plan
-                .invariants
-                .iter()
-                .enumerate()
-                .map(|(at, text)| PlanInvariant {
-                    scope: if at < from_action { "action" } else { "plan" }.to_owned(),
-                    source: if at < from_action { plan.action.to_string() } else { "CLI".to_owned() },
-                    text: text.clone(),
-                })
-                .collect(),
+            invariants: Vec::new(),
             context: ContextFacts {
                 resources: resource_names,
                 indexed_files: 0,

@@ -1,12 +1,14 @@
 //! `plan explain` and the decisions that wait.
 
 use agents_domain::decision::{Approval, Decision, DecisionStatus, DecisionType, ResourceRef};
-use agents_domain::ids::{DecisionId, PlanId};
+use agents_domain::ids::{DecisionId, InvariantId, PlanId};
+use agents_domain::invariant::{self, Check};
 use agents_domain::{Result, tree};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::invariants::{self, Escalation};
 use crate::{Engine, Operation};
 
 /// Explains a decision.
@@ -52,12 +54,30 @@ pub struct ExplainOutput {
     pub impact: Impact,
     pub resources: Vec<ResourceRef>,
     pub rationale: String,
+    /// For an invariant: what becomes of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invariant: Option<InvariantView>,
+    /// The invariant that made a person approve it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub escalation_reason: Option<Escalation>,
     /// The command that changes it, where there is one.
     pub correction_hint: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_snapshot: Option<ContextView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_reasoning: Option<String>,
+}
+
+/// An invariant as it is enforced.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct InvariantView {
+    pub id: Option<InvariantId>,
+    pub text: String,
+    /// `machine`, or `actors` when its sentence has no form that a machine can check.
+    pub enforced_by: String,
+    /// What the machine checks.
+    pub check: Option<Check>,
 }
 
 /// How a decision met its profile.
@@ -170,6 +190,16 @@ impl Operation for Explain {
             },
             resources: decision.context.relevant_resources.clone(),
             rationale: decision.rationale.clone(),
+            invariant: (decision.decision_type == DecisionType::InvariantEnforced).then(|| {
+                let check = invariant::extract(&decision.chosen_option);
+                InvariantView {
+                    id: invariant::of_key(decision.key.as_deref()),
+                    text: decision.chosen_option.clone(),
+                    enforced_by: invariant::enforced_by(check.as_ref()).to_owned(),
+                    check,
+                }
+            }),
+            escalation_reason: invariants::escalation(&plan, &decision, &all),
             correction_hint: correction_hint(&decision),
             context_snapshot,
             model_reasoning: self

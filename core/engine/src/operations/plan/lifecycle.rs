@@ -2,6 +2,7 @@
 
 use agents_domain::decision::DecisionType;
 use agents_domain::ids::{CheckpointId, PlanId};
+use agents_domain::invariant;
 use agents_domain::plan::machine::{self, AllowedAction, Event};
 use agents_domain::plan::{ApplyMode, Awaiting, Phase, Plan, State};
 use agents_domain::{Error, ErrorKind, Result};
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use super::{PhaseProgress, phase_progress};
 use crate::records::{self, advance};
-use crate::{Engine, Operation, clock, sandboxes, worker};
+use crate::{Engine, Operation, clock, invariants, sandboxes, worker};
 
 /// Starts, goes on with, or retries what the plan is at; on a plan that is being worked on it attaches.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -137,7 +138,7 @@ impl Operation for Execute {
             started: plan.updated_at.seconds_rfc3339(),
             strategy_summary: StrategySummary {
                 decisions: decisions.iter().filter(|d| d.superseded_by.is_none()).count(),
-                invariants: plan.invariants.len(),
+                invariants: invariant::enforced(&decisions).len(),
                 planned_child_plans: 0,
                 estimated_files: files.len(),
                 risk: match least {
@@ -198,6 +199,7 @@ impl Operation for Apply {
             // The machine first: a plan in the wrong state is told so whatever its files look like.
             let verb = Event::Apply { no_commit: self.no_commit };
             machine::step(&plan.status(), &verb, &records::context_of(&plan), clock::now())?;
+            invariants::refuse_broken(engine, &plan)?;
             worker::apply_preflight(engine, &plan, mode)?;
         }
         let plan = engine.write(|w| {

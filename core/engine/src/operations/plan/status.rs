@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use agents_domain::Result;
 use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::event::Event;
-use agents_domain::ids::PlanId;
+use agents_domain::ids::{DecisionId, PlanId};
 use agents_domain::plan::machine::AllowedAction;
 use agents_domain::plan::{AppliedResource, Awaiting, Phase, PhaseSummary, Plan, State};
 use agents_domain::profile::Gate;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lifecycle::{SandboxView, sandbox_view};
 use super::{PhaseProgress, clock_text, elapsed, phase_progress, project_text};
-use crate::{Engine, Operation, clock, records};
+use crate::{Engine, Operation, clock, invariants, records};
 
 /// Shows where a plan stands.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -50,6 +50,8 @@ pub struct StatusOutput {
     pub awaiting: Option<Awaiting>,
     /// How many decisions wait for an answer.
     pub pending_decisions: usize,
+    /// The decision an invariant made wait.
+    pub escalation: Option<EscalationView>,
     pub strategy_progress: StrategyProgress,
     pub cost: Cost,
     pub result: Option<ResultView>,
@@ -57,6 +59,20 @@ pub struct StatusOutput {
     /// Where the checkout had moved on when Execute ended.
     pub drift: Vec<crate::drift::Drift>,
     pub allowed_actions: Vec<AllowedAction>,
+}
+
+/// A decision that waits because an invariant wants a person's word.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct EscalationView {
+    pub decision: DecisionId,
+    #[serde(rename = "type")]
+    pub decision_type: DecisionType,
+    pub question: String,
+    pub confidence: Option<f64>,
+    /// The sentence.
+    pub invariant: String,
+    pub invariant_id: String,
 }
 
 /// What a worker is at.
@@ -193,6 +209,17 @@ impl Operation for Status {
                 decisions_made: active,
             },
             pending_decisions: decisions.iter().filter(|d| d.pending && d.superseded_by.is_none()).count(),
+            escalation: decisions.iter().filter(|d| d.pending && d.superseded_by.is_none()).find_map(|d| {
+                let by = invariants::escalation(&plan, d, &decisions)?;
+                Some(EscalationView {
+                    decision: d.decision_id,
+                    decision_type: d.decision_type,
+                    question: d.question.clone(),
+                    confidence: d.confidence,
+                    invariant: by.text,
+                    invariant_id: by.invariant,
+                })
+            }),
             result: (plan.state == State::Applied).then(|| ResultView {
                 decisions_made: active,
                 artifacts: files.len(),

@@ -1,6 +1,7 @@
 //! `project delete`.
 
 use agents_domain::ids::PlanId;
+use agents_domain::invariant::Scope;
 use agents_domain::ports::store::PlanRow;
 use agents_domain::{Error, QualifiedName, Result};
 use schemars::JsonSchema;
@@ -115,6 +116,7 @@ impl Operation for Delete {
                 return Err(blocked(&name, &plans));
             }
             let links = w.project(&name)?.map_or(0, |p| p.resources.len());
+            w.delete_invariants_of(Scope::Project, &name.to_string())?;
             w.delete_project(&name)?;
             let cascade = json!({ "resources_unlinked": links, "plans_cancelled": cancelled.len() });
             registry::deleted(engine, w, "project", &name.to_string(), cascade)?;

@@ -10,13 +10,14 @@ use agents_domain::ids::PlanId;
 use agents_domain::plan::Phase;
 use agents_domain::ports::store::{PlanRow, Reader, StoreResult};
 use agents_domain::project::{Project, ProjectResource};
+use agents_domain::invariant::Scope;
 use agents_domain::resource::{Resource, SandboxStrategy, resource_type};
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::registry;
-use crate::{Engine, Operation, clock, sandboxes};
+use crate::{Engine, Operation, clock, invariants, sandboxes};
 
 /// A linked resource with its link.
 type Linked = (Resource, bool);
@@ -63,6 +64,9 @@ pub struct Create {
     /// Names or ids of resources to link.
     #[serde(default)]
     pub resources: Vec<String>,
+    /// What its plans must keep to.
+    #[serde(default)]
+    pub invariants: Vec<String>,
     /// The actor that reconciles its invariants.
     #[serde(default)]
     pub invariant_actor: Option<String>,
@@ -166,10 +170,12 @@ impl Operation for Create {
         let name = engine.name(&self.name)?;
         registry::check_own("a project", &name)?;
         let actor = self.invariant_actor.as_deref().map(|text| engine.name(text)).transpose()?;
-        if let Some(actor) = actor.as_ref().filter(|actor| engine.actors.find(actor).is_none()) {
-            let known: Vec<String> = engine.actors.names().iter().map(ToString::to_string).collect();
-            return Err(registry::missing("actor", actor, &known, "agents actor list"));
+        if let Some(actor) = &actor {
+            invariants::reconciler(engine, actor)?;
         }
+        let invariant =
+            |text: &String| invariants::new(Scope::Project, Some(name.to_string()), text, false);
+        let own = self.invariants.iter().map(invariant).collect::<Result<Vec<_>>>()?;
         let mut resources: Vec<Linked> = Vec::new();
         for text in &self.resources {
             let (resource, _) = linkable(engine, text)?;
@@ -197,6 +203,9 @@ impl Operation for Create {
                     .suggest(format!("agents project link-resource {name} <RESOURCE>")));
             }
             w.insert_project(&project)?;
+            for invariant in &own {
+                w.insert_invariant(invariant)?;
+            }
             registry::changed(engine, w, "project", &name.to_string(), "created")
         })?;
         let own_profile = engine.config.get("core.automation-profile", Some(&name.to_string()));
@@ -225,8 +234,10 @@ impl Operation for Create {
                     .count(),
             },
             linked_resources: resources.iter().map(linked_view).collect(),
-            invariants: actor
-                .map(|actor| Invariants { items: Vec::new(), reconciliation_actor: Some(actor.to_string()) }),
+            invariants: (actor.is_some() || !own.is_empty()).then(|| Invariants {
+                items: own.into_iter().map(|invariant| invariant.text).collect(),
+                reconciliation_actor: actor.as_ref().map(ToString::to_string),
+            }),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! What every store keeps to, whatever it is made of.
 
 mod decisions;
+mod invariants;
 mod plans;
 mod registry;
 mod transactions;
@@ -12,7 +13,7 @@ use agents_domain::ports::store::{Store, StoreExt, StoreResult, Writer};
 /// # Panics
 /// When the store does not conform; the message says what was expected.
 pub fn conformance(make: impl Fn() -> Box<dyn Store>) {
-    let cases = plans::CASES.iter().chain(decisions::CASES).chain(registry::CASES).chain(transactions::CASES);
+    let cases = plans::CASES.iter().chain(decisions::CASES).chain(registry::CASES).chain(invariants::CASES).chain(transactions::CASES);
     for case in cases {
         case(make().as_ref());
     }

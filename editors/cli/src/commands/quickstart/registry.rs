@@ -94,6 +94,7 @@ fn project(engine: &Engine, made: &Made, root: &Path, resource: &str) -> Result<
             name: name.clone(),
             description: None,
             resources: vec![resource.to_owned()],
+            invariants: Vec::new(),
             invariant_actor: None,
         })?;
         things.project = Some(name.clone());
