@@ -1,6 +1,6 @@
 //! Whole-program tests: the real binary in a home of its own, on real repositories.
 //!
-//! `servers` works with real language servers, `faulty` with one that misbehaves, `repositories` with checkouts that
+//! `servers` works with real language servers, `invariants` with what plans keep to, `faulty` with one that misbehaves, `repositories` with checkouts that
 //! are hard to handle, `faults` with killed processes and broken disks.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "what a helper cannot do fails the test")]
 
@@ -8,6 +8,7 @@ mod architecture;
 #[path = "../faults/mod.rs"]
 mod faults;
 mod faulty;
+mod invariants;
 mod repositories;
 mod servers;
 mod support;

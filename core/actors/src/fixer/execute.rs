@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 use super::baseline::{Answers, HANDOVER_VERSION, Handover, Overlay, Prints};
 use super::group::{PlannedGroup, PlannedOption, Standing};
+use super::kept::Kept;
 use super::look;
 use super::outcome::{self, GroupResult, Outcome};
 use super::propose::MAX_PLACES;
@@ -329,6 +330,7 @@ impl<'a> Run<'a> {
             mode: work.mode,
             stuck: &work.stuck,
             places: if work.round == 1 { MAX_PLACES } else { 0 },
+            kept: Kept(&self.input.invariants),
         };
         work.current = round::round(self.host, self.workspace(group)?, of, &findings).await?;
         work.touching = work.current.touched();

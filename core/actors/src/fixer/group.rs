@@ -161,6 +161,8 @@ pub(super) struct Group {
     pub unusable: BTreeMap<(String, String), usize>,
     /// Findings whose options the server did not tell, with the first reason.
     pub unanswered: Option<(usize, String)>,
+    /// The invariant that keeps its files as they are.
+    pub kept_by: Option<String>,
 }
 
 impl Group {
@@ -176,6 +178,7 @@ impl Group {
             more_options: 0,
             unusable: BTreeMap::new(),
             unanswered: None,
+            kept_by: None,
         }
     }
 

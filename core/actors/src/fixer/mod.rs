@@ -10,6 +10,7 @@ mod baseline;
 mod confidence;
 mod execute;
 mod group;
+mod kept;
 mod look;
 mod options;
 mod outcome;

@@ -172,7 +172,7 @@ fn rationale(group: &Group, proposed: Option<usize>, confidence: f64, factors: &
     sentences.join(" ")
 }
 
-fn places(group: &Group, workspace: &ActorWorkspace, host: &dyn ActorHost) -> Vec<ResourceRef> {
+pub(super) fn places(group: &Group, workspace: &ActorWorkspace, host: &dyn ActorHost) -> Vec<ResourceRef> {
     let mut texts = Texts::new(host, workspace);
     let place = |finding: &super::group::Finding| {
         let range = finding.diagnostic.range;

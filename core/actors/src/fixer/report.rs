@@ -60,6 +60,10 @@ impl GroupFacts {
     fn new(group: &Group, workspace: &SurveyedWorkspace, decided: bool) -> Self {
         let fixes = group.fixes().count();
         let why_none = (!decided).then(|| match (&group.unanswered, group.unusable.iter().next()) {
+            _ if group.kept_by.is_some() => {
+                let text = group.kept_by.as_deref().unwrap_or_default();
+                format!("left alone, by the invariant “{text}”")
+            }
             _ if workspace.read_only && fixes > 0 => {
                 let options = group.fixes().map(|(_, option)| format!("“{}”", option.title));
                 format!(

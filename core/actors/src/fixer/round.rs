@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::baseline::{Answers, print};
 use super::group::{PlannedGroup, PlannedOption};
+use super::kept::Kept;
 use super::options::{self, Class, Offer};
 use super::patterns;
 use super::source::{Need, SourceText};
@@ -112,6 +113,8 @@ pub(super) struct RoundOf<'a> {
     pub stuck: &'a Tally,
     /// Places that are kept.
     pub places: usize,
+    /// Files that are not to be changed.
+    pub kept: Kept<'a>,
 }
 
 /// The findings of the group among what the servers say now.
@@ -167,6 +170,10 @@ pub(super) async fn round(
             round.without += 1;
             continue;
         };
+        if of.kept.reached_by(&offer.edits) {
+            round.without += 1;
+            continue;
+        }
         if offer.edits.iter().any(|edit| edit.path() != path) {
             round.elsewhere += 1;
             if of.mode == Mode::OwnFiles {

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::arguments::Filters;
 use super::baseline::{HANDOVER_VERSION, Handover};
 use super::group::Group;
+use super::kept::{self, Kept};
 use super::options::match_answer;
 use super::report::StrategyReport;
 use super::survey::{Survey, first_line, survey};
@@ -78,7 +79,7 @@ async fn look(
     filters: &Filters,
     go_on: bool,
 ) -> Result<StepOutput, Halt> {
-    let mut survey = survey(host, filters, input.read_only).await?;
+    let mut survey = survey(host, filters, input.read_only, Kept(&input.invariants)).await?;
     if let Some(question) = no_answer(&survey, host)
         && !go_on
     {
@@ -113,6 +114,14 @@ async fn look(
         let draft = propose::draft(group, &planned, surveyed, workspace, several, root, host);
         requests.push(Request::RecordDecision(draft));
         groups.push(planned);
+    }
+    let kept = rest.iter().filter_map(|group| Some((group, group.kept_by.as_deref()?)));
+    for (group, text) in kept.take(MAX_DECISIONS - chosen.len()) {
+        let surveyed = &survey.workspaces[group.workspace];
+        if let Some(workspace) = host.workspaces().iter().find(|w| w.resource_id == surveyed.resource_id) {
+            let draft = kept::draft(group, text, surveyed, workspace, root, host);
+            requests.push(Request::RecordDecision(draft));
+        }
     }
     let report = StrategyReport::new(&survey, &chosen, &rest, undecided, input.read_only);
     let (fixed, free): (Vec<&Group>, Vec<&Group>) =

@@ -10,6 +10,7 @@ use agents_domain::ports::language_servers::{ServerState, ServerStatus};
 use super::arguments::Filters;
 use super::baseline::{Prints, SurveyedWorkspace, Unchecked};
 use super::group::{Finding, Group};
+use super::kept::Kept;
 use super::look::{self, BATCH};
 use super::options;
 use super::source::Need;
@@ -44,12 +45,17 @@ pub(super) struct Survey {
 }
 
 /// Looks at all workspaces, also at those that must not be changed.
-pub(super) async fn survey(host: &dyn ActorHost, filters: &Filters, read_only: bool) -> Result<Survey, Halt> {
+pub(super) async fn survey(
+    host: &dyn ActorHost,
+    filters: &Filters,
+    read_only: bool,
+    kept: Kept<'_>,
+) -> Result<Survey, Halt> {
     let mut survey = Survey::default();
     let mut room = filters.max_files;
     for workspace in host.workspaces() {
         let paths = choose_files(host, workspace, filters, &mut room, &mut survey)?;
-        collect(host, workspace, paths, filters, &mut survey).await?;
+        collect(host, workspace, paths, filters, kept, &mut survey).await?;
         if let Some(surveyed) = survey.workspaces.last_mut() {
             surveyed.read_only |= read_only;
         }
@@ -104,11 +110,12 @@ async fn collect(
     workspace: &ActorWorkspace,
     paths: Vec<String>,
     filters: &Filters,
+    kept: Kept<'_>,
     survey: &mut Survey,
 ) -> Result<(), Halt> {
     let index = survey.workspaces.len();
     let label = format!("Checking the files of {}", workspace.name);
-    let mut groups: BTreeMap<(QualifiedName, String), Vec<Finding>> = BTreeMap::new();
+    let mut groups: BTreeMap<(QualifiedName, String, Option<&str>), Vec<Finding>> = BTreeMap::new();
     let mut found: BTreeMap<String, BTreeMap<String, Prints>> = BTreeMap::new();
     let mut unchecked: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     let mut silent: BTreeMap<QualifiedName, usize> = BTreeMap::new();
@@ -148,7 +155,7 @@ async fn collect(
                         survey.unwanted += 1;
                         continue;
                     }
-                    let group = (server.clone(), diagnostic.rule().to_owned());
+                    let group = (server.clone(), diagnostic.rule().to_owned(), kept.file(&path));
                     groups.entry(group).or_default().push(Finding { path: path.clone(), diagnostic });
                 }
             }
@@ -166,13 +173,16 @@ async fn collect(
         unchecked: unchecked.collect(),
         found,
     });
-    for ((server, rule), mut findings) in groups {
+    for ((server, rule, kept_by), mut findings) in groups {
         findings.sort_by(|a, b| {
             let place = |finding: &Finding| (finding.diagnostic.range.start, finding.diagnostic.range.end);
             a.path.cmp(&b.path).then_with(|| place(a).cmp(&place(b)))
         });
         let mut group = Group::new(index, server, rule, findings);
-        probe(host, workspace, &mut group).await?;
+        group.kept_by = kept_by.map(str::to_owned);
+        if kept_by.is_none() {
+            probe(host, workspace, &mut group).await?;
+        }
         survey.groups.push(group);
     }
     Ok(())

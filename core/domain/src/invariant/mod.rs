@@ -139,22 +139,3 @@ pub fn enforced(decisions: &[Decision]) -> Vec<Enforced> {
         })
         .collect()
 }
-
-/// What a person's words about an invariant of a plan mean.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Guidance {
-    /// It is not enforced in this plan any more.
-    Remove,
-    /// This holds in its place.
-    Replace(String),
-}
-
-/// Reads the words of a correction: those that begin with *remove* (*drop*, *delete*, *stop enforcing*) take the
-/// invariant out, any others are the sentence that holds instead.
-pub fn guidance(words: &str) -> Guidance {
-    let words = words.trim();
-    let first: String = words.chars().take_while(|c| c.is_alphabetic()).collect::<String>().to_lowercase();
-    let removes = matches!(first.as_str(), "remove" | "drop" | "delete")
-        || words.to_lowercase().starts_with("stop enforcing");
-    if removes { Guidance::Remove } else { Guidance::Replace(words.to_owned()) }
-}

@@ -257,7 +257,7 @@ pub(crate) fn actors_of(engine: &Engine, action: &Action) -> Result<PlanActors> 
         estimation_actor: None,
         invariant_actor: None,
     }
-    .actors(engine, action)
+    .actors(engine, action, &[])
 }
 
 impl Use {
