@@ -41,7 +41,10 @@ fn ruff_findings_under_vendor_are_left_alone_by_an_invariant_and_the_others_fixe
     assert_eq!(kept["resources"][0]["path"], "vendor/lib/b.py");
     assert!(kept["depends_on"].as_array().unwrap().contains(&enforced[1]["decision_id"]), "{kept:#}");
     let explained = plan.explain(&enforced[1]);
-    assert_eq!(explained["invariant"]["check"], json!({ "kind": "forbidden_paths", "paths": ["vendor/"], "waived": false }));
+    assert_eq!(
+        explained["invariant"]["check"],
+        json!({ "kind": "forbidden_paths", "paths": ["vendor/"], "waived": false })
+    );
 
     let summary = plan.summary("execute");
     assert!(summary.contains("2 invariants kept, 1 that no machine can check"), "{summary}");
@@ -49,7 +52,10 @@ fn ruff_findings_under_vendor_are_left_alone_by_an_invariant_and_the_others_fixe
     plan.assert_at("apply/applied");
     assert_eq!(repo.text("pkg/a.py"), "import sys\n\nprint(sys.argv)\n");
     assert_eq!(repo.text("vendor/lib/b.py"), "import json\nimport re\n\nprint(re)\n");
-    let violated = agents_e2e::Records::events(world.data(), &plan.id).into_iter().filter(|(kind, _)| kind == "invariant.violated").count();
+    let violated = agents_e2e::Records::events(world.data(), &plan.id)
+        .into_iter()
+        .filter(|(kind, _)| kind == "invariant.violated")
+        .count();
     assert_eq!(violated, 0, "nothing was even tried");
     world.assert_quiet();
 }
@@ -62,8 +68,17 @@ fn invariants_are_added_listed_and_removed_on_the_command_line() {
     let repo = world.repo_with("repo", &[("a.py", "x = 1\n")]);
     world.ok(&["resource", "add", "git-checkout", "local/repo", "--path", repo.path().to_str().unwrap()]);
     let made = world.ok(&[
-        "project", "create", "local/app", "--resource", "local/repo", "--invariant", "Keep names", "--invariant", VENDOR,
-        "--invariant-actor", "builtin/reconcile-invariants",
+        "project",
+        "create",
+        "local/app",
+        "--resource",
+        "local/repo",
+        "--invariant",
+        "Keep names",
+        "--invariant",
+        VENDOR,
+        "--invariant-actor",
+        "builtin/reconcile-invariants",
     ]);
     assert_eq!(
         made.data["invariants"],
@@ -72,8 +87,17 @@ fn invariants_are_added_listed_and_removed_on_the_command_line() {
     let listed = world.ok(&["invariant", "list", "-p", "local/app", "(?i)vendor"]);
     assert_eq!(listed.data["invariants"].as_array().unwrap().len(), 1, "{}", listed.text);
 
-    let several = world.ok(&["invariant", "add", "--action", "local/fix-diagnostics", "You may change files under vendor/"]);
-    assert_eq!((&several.data[0]["scope"], &several.data[0]["action"]), (&json!("action"), &json!("local/fix-diagnostics")));
+    let several = world.ok(&[
+        "invariant",
+        "add",
+        "--action",
+        "local/fix-diagnostics",
+        "You may change files under vendor/",
+    ]);
+    assert_eq!(
+        (&several.data[0]["scope"], &several.data[0]["action"]),
+        (&json!("action"), &json!("local/fix-diagnostics"))
+    );
     for wrong in [
         vec!["invariant", "add", "x"],
         vec!["invariant", "add", "--global", "--project", "local/app", "x"],
@@ -86,14 +110,21 @@ fn invariants_are_added_listed_and_removed_on_the_command_line() {
 
     let plan = world.plan("app", "manual", &[]);
     let effective = world.ok(&["invariant", "list", "--plan", &plan.id, "--effective"]);
-    assert!(effective.words().contains("2 effective invariants (1 project, 1 action; 1 conflict resolved)"), "{}", effective.text);
+    assert!(
+        effective.words().contains("2 effective invariants (1 project, 1 action; 1 conflict resolved)"),
+        "{}",
+        effective.text
+    );
     assert_eq!(
         effective.data["conflicts_resolved"][0]["overridden"],
         json!({ "source": "project", "text": VENDOR })
     );
     let id = several.data[0]["id"].as_str().unwrap();
     let removed = world.ok(&["invariant", "remove", "--yes", id]);
-    assert_eq!(removed.data, json!({ "removed": "You may change files under vendor/", "scope": "action", "id": id }));
+    assert_eq!(
+        removed.data,
+        json!({ "removed": "You may change files under vendor/", "scope": "action", "id": id })
+    );
     assert!(removed.words().contains("Invariant removed"));
     world.refused(&["invariant", "remove", "--yes", id]);
 }

@@ -104,7 +104,9 @@ pub(crate) fn decision(
         .find(|d| d.parent_decision_id.is_none() && d.superseded_by.is_none())
         .ok_or_else(|| Error::internal(format!("plan {} has no root decision", plan.plan_id)))?;
     let of = match &invariant.target {
-        Some(target) if invariant.scope != Scope::Plan => format!(" of {} {target}", invariant.scope.as_str()),
+        Some(target) if invariant.scope != Scope::Plan => {
+            format!(" of {} {target}", invariant.scope.as_str())
+        }
         _ if invariant.scope == Scope::Plan => " of this plan".to_owned(),
         _ => String::new(),
     };
@@ -115,7 +117,8 @@ pub(crate) fn decision(
     };
     for aside in overridden {
         let scope = aside.invariant.scope.as_str();
-        rationale.push_str(&format!(" Stands for the {scope} one “{}”: {}.", aside.invariant.text, aside.reason));
+        rationale
+            .push_str(&format!(" Stands for the {scope} one “{}”: {}.", aside.invariant.text, aside.reason));
     }
     Ok(Decision {
         decision_id: DecisionId::from_ulid(clock::ulid()),
@@ -149,7 +152,13 @@ pub(crate) fn decision(
 }
 
 /// Records a decision that puts an invariant in force, with its events.
-pub(crate) fn enforce(engine: &Engine, w: &dyn Writer, plan: &Plan, decision: &Decision, scope: Scope) -> Result<()> {
+pub(crate) fn enforce(
+    engine: &Engine,
+    w: &dyn Writer,
+    plan: &Plan,
+    decision: &Decision,
+    scope: Scope,
+) -> Result<()> {
     w.insert_decision(decision)?;
     records::emit_decision(engine, w, plan, decision)?;
     let facts = json!({
@@ -194,7 +203,12 @@ pub(crate) fn violations(enforced: &[Enforced], attempt: &Attempt<'_>) -> Vec<Vi
 }
 
 /// Judges all of a plan's changes by the invariants that a machine can check.
-pub(crate) fn judge(engine: &Engine, plan: &Plan, enforced: &[Enforced], passed: Option<&BTreeMap<String, bool>>) -> Result<Vec<Violation>> {
+pub(crate) fn judge(
+    engine: &Engine,
+    plan: &Plan,
+    enforced: &[Enforced],
+    passed: Option<&BTreeMap<String, bool>>,
+) -> Result<Vec<Violation>> {
     if enforced.iter().all(|i| i.check.as_ref().is_none_or(|check| check.waived)) {
         return Ok(Vec::new());
     }
@@ -222,7 +236,11 @@ pub(crate) fn totals(changes: &[(ResourceId, FileDiff)]) -> Totals {
 }
 
 /// The invariant that makes a person approve a decision, when there is one.
-pub(crate) fn wants_approval<'e>(enforced: &'e [Enforced], texts: &[&str], paths: &[&str]) -> Option<&'e Enforced> {
+pub(crate) fn wants_approval<'e>(
+    enforced: &'e [Enforced],
+    texts: &[&str],
+    paths: &[&str],
+) -> Option<&'e Enforced> {
     enforced.iter().find(|i| i.check.as_ref().is_some_and(|check| check.wants_approval(texts, paths)))
 }
 

@@ -302,8 +302,9 @@ pub(crate) fn decision_of(
     );
     let undoing = draft.decision_type == DecisionType::ErrorRecovery;
     let paths: Vec<&str> = draft.resources.iter().map(|r| r.path.as_str()).collect();
-    let escalated = invariants::wants_approval(&invariant::enforced(known), &[&draft.question, &chosen.option], &paths)
-        .is_some();
+    let escalated =
+        invariants::wants_approval(&invariant::enforced(known), &[&draft.question, &chosen.option], &paths)
+            .is_some();
     let approval = match outcome {
         GateOutcome::Pass(_) if escalated && !undoing => None,
         GateOutcome::Pass(approval) => Some(approval),

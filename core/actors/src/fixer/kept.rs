@@ -11,7 +11,7 @@ use super::baseline::SurveyedWorkspace;
 use super::count;
 use super::group::Group;
 use super::options::LEAVE_ALONE;
-use super::propose::{plan, places};
+use super::propose::{places, plan};
 
 /// The invariants of a plan, asked about files.
 #[derive(Clone, Copy)]

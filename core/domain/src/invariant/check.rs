@@ -184,8 +184,9 @@ impl Check {
                     Some(Finding { evidence, path: Some(file.path.clone()), line: Some(line.line) })
                 })
             }
-            Rule::ForbiddenTool { tool } => (attempt.tool == Some(tool))
-                .then(|| Finding::of(format!("tool `{tool}` would be used"))),
+            Rule::ForbiddenTool { tool } => {
+                (attempt.tool == Some(tool)).then(|| Finding::of(format!("tool `{tool}` would be used")))
+            }
             Rule::MaxChangedLines { lines } => (attempt.totals.lines > *lines)
                 .then(|| Finding::of(format!("{} changed lines", attempt.totals.lines))),
             Rule::MaxChangedFiles { files } => (attempt.totals.files > *files)

@@ -68,7 +68,8 @@ fn structured(text: &str) -> Option<Result<Check, String>> {
     let (key, value) = text.split_once(':')?;
     let key = key.trim().to_lowercase();
     let looks_like_one = key.split_once('-').is_some_and(|(first, rest)| {
-        matches!(first, "forbid" | "allow" | "max" | "require" | "waive") && !rest.contains(char::is_whitespace)
+        matches!(first, "forbid" | "allow" | "max" | "require" | "waive")
+            && !rest.contains(char::is_whitespace)
     });
     if !looks_like_one {
         return None;
@@ -85,7 +86,9 @@ fn structured(text: &str) -> Option<Result<Check, String>> {
     let rule = match key.as_str() {
         "forbid-paths" | "allow-paths" => match path_list(value, Strictness::Any) {
             Some(paths) => Rule::ForbiddenPaths { paths },
-            None => return Some(wrong("expected path patterns separated by commas, such as `vendor/, *.lock`")),
+            None => {
+                return Some(wrong("expected path patterns separated by commas, such as `vendor/, *.lock`"));
+            }
         },
         "forbid-text" | "allow-text" => match text_pattern(value) {
             Some(pattern) => Rule::ForbiddenText { pattern },
@@ -137,15 +140,13 @@ static FORMS: LazyLock<Vec<(Regex, Read)>> = LazyLock::new(|| {
         (format!("(?:you )?may {CHANGE} (.+)"), |c| paths(c, Strictness::Path, true)),
         (format!("{FILES}(.+) may be {CHANGED}"), |c| paths(c, Strictness::Folder, true)),
         (format!("(.+) may be {CHANGED}"), |c| paths(c, Strictness::Path, true)),
-        (format!("(?:no|never add|do not add|don't add) ({QUOTED}|\\S+) (?:in|to|on) (?:any )?{LINES}"), |c| {
-            added(c, false)
-        }),
+        (
+            format!("(?:no|never add|do not add|don't add) ({QUOTED}|\\S+) (?:in|to|on) (?:any )?{LINES}"),
+            |c| added(c, false),
+        ),
         (format!("{LINES} must not contain ({QUOTED}|\\S+)"), |c| added(c, false)),
         (format!("{LINES} may contain ({QUOTED}|\\S+)"), |c| added(c, true)),
-        (
-            "(?:at most|no more than) ([0-9]+) (?:changed|modified) (lines|files)".to_owned(),
-            limit as Read,
-        ),
+        ("(?:at most|no more than) ([0-9]+) (?:changed|modified) (lines|files)".to_owned(), limit as Read),
         ("(?:change|modify) (?:at most|no more than) ([0-9]+) (lines|files)".to_owned(), limit as Read),
         (format!("{NEVER} use (?:the )?tool ({QUOTED}|\\S+)"), |c| tool(c, false)),
         (format!("(?:the )?tool ({QUOTED}|\\S+) (?:must not|may not) be used"), |c| tool(c, false)),
@@ -249,7 +250,10 @@ fn items(text: &str) -> Option<Vec<String>> {
         let after = rest.strip_prefix(',').map(str::trim_start);
         let joined = after.unwrap_or(rest.trim_start());
         let word = ["and ", "or "].iter().find_map(|word| {
-            joined.get(..word.len()).filter(|start| start.eq_ignore_ascii_case(word)).map(|_| &joined[word.len()..])
+            joined
+                .get(..word.len())
+                .filter(|start| start.eq_ignore_ascii_case(word))
+                .map(|_| &joined[word.len()..])
         });
         rest = match (word, after) {
             (Some(rest), _) => rest.trim_start(),
@@ -274,9 +278,7 @@ fn text_pattern(text: &str) -> Option<TextPattern> {
     }
     match text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
         Some("") | None => (!text.is_empty()).then(|| TextPattern::Literal(text.to_owned())),
-        Some(regex) => {
-            TextPattern::compile(regex).is_ok().then(|| TextPattern::Regex(regex.to_owned()))
-        }
+        Some(regex) => TextPattern::compile(regex).is_ok().then(|| TextPattern::Regex(regex.to_owned())),
     }
 }
 
@@ -305,12 +307,13 @@ fn validation(captures: &Captures<'_>, waived: bool) -> Option<Check> {
 
 /// Words that say nothing about what a change is about.
 const EMPTY_WORDS: [&str; 24] = [
-    "the", "and", "any", "all", "file", "code", "change", "logic", "with", "that", "this", "from", "into", "every",
-    "part", "thing", "module", "our", "folder", "under", "path", "its", "for", "not",
+    "the", "and", "any", "all", "file", "code", "change", "logic", "with", "that", "this", "from", "into",
+    "every", "part", "thing", "module", "our", "folder", "under", "path", "its", "for", "not",
 ];
 
 fn approval(about: &str) -> Rule {
-    let about = about.strip_prefix("files under ").or_else(|| about.strip_prefix("files in ")).unwrap_or(about);
+    let about =
+        about.strip_prefix("files under ").or_else(|| about.strip_prefix("files in ")).unwrap_or(about);
     match path_list(about, Strictness::Folder) {
         Some(paths) => Rule::HumanApproval { paths, words: Vec::new() },
         None => {

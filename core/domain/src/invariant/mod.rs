@@ -20,9 +20,7 @@ pub use paths::covers;
 pub use reconcile::{Reconciled, SetAside, Why, collected, normalised, reconcile};
 
 /// Where an invariant holds; a later one is narrower and goes before an earlier one.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// In all plans.

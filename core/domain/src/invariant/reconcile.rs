@@ -58,7 +58,9 @@ impl Reconciled {
             let text = &aside.invariant.text;
             match self.in_force(aside.by) {
                 None => Some(format!("it sets `{text}` aside for one that is not in force")),
-                Some(by) if aside.invariant.is_absolute() && aside.why == Why::Overridden && !by.is_absolute() => {
+                Some(by)
+                    if aside.invariant.is_absolute() && aside.why == Why::Overridden && !by.is_absolute() =>
+                {
                     Some(format!("it overrides `{text}`, which may not be overridden"))
                 }
                 Some(_) => None,
@@ -166,7 +168,9 @@ fn core(text: &str) -> (String, bool) {
             return (rest.to_owned(), true);
         }
     }
-    for (with, without) in [(" must not ", " must "), (" must never ", " must "), (" should not ", " should ")] {
+    for (with, without) in
+        [(" must not ", " must "), (" must never ", " must "), (" should not ", " should ")]
+    {
         if let Some((head, tail)) = text.split_once(with) {
             return (format!("{head}{without}{tail}"), true);
         }

@@ -97,15 +97,21 @@ fn a_wrong_answer_of_a_reconciler_is_found() {
     assert!(problem(vec![other.clone()], vec![aside(&fixed, &other)]).unwrap().contains("overridden"));
     assert!(problem(vec![fixed.clone()], vec![]).unwrap().contains("every invariant"));
     assert!(problem(vec![fixed.clone(), fixed.clone()], vec![aside(&other, &fixed)]).is_some());
-    assert!(problem(vec![], vec![aside(&other, &fixed), aside(&fixed, &other)]).unwrap().contains("in force"));
+    assert!(
+        problem(vec![], vec![aside(&other, &fixed), aside(&fixed, &other)]).unwrap().contains("in force")
+    );
 }
 
 #[test]
 fn sentences_of_the_documented_forms_are_read() {
-    let text = |text: &str| Some(Check::of(Rule::ForbiddenText { pattern: TextPattern::Literal(text.to_owned()) }));
+    let text =
+        |text: &str| Some(Check::of(Rule::ForbiddenText { pattern: TextPattern::Literal(text.to_owned()) }));
     let cases = [
         ("Never change files under vendor/.", forbidden(&["vendor/"])),
-        ("do not modify anything in src/gen and third_party/, or docs/", forbidden(&["docs/", "src/gen", "third_party/"])),
+        (
+            "do not modify anything in src/gen and third_party/, or docs/",
+            forbidden(&["docs/", "src/gen", "third_party/"]),
+        ),
         ("Don't touch `Cargo.lock`", forbidden(&["Cargo.lock"])),
         ("do not write to *.sql", forbidden(&["*.sql"])),
         ("vendor/ must not be changed", forbidden(&["vendor/"])),
@@ -114,8 +120,14 @@ fn sentences_of_the_documented_forms_are_read() {
         ("added lines must not contain `dbg!`", text("dbg!")),
         ("At most 200 changed lines", Some(Check::of(Rule::MaxChangedLines { lines: 200 }))),
         ("change no more than 3 files", Some(Check::of(Rule::MaxChangedFiles { files: 3 }))),
-        ("Do not use tool builtin/run-command", Some(Check::of(Rule::ForbiddenTool { tool: "builtin/run-command".into() }))),
-        ("Validation local/tests must pass", Some(Check::of(Rule::RequiredValidation { validation: "local/tests".into() }))),
+        (
+            "Do not use tool builtin/run-command",
+            Some(Check::of(Rule::ForbiddenTool { tool: "builtin/run-command".into() })),
+        ),
+        (
+            "Validation local/tests must pass",
+            Some(Check::of(Rule::RequiredValidation { validation: "local/tests".into() })),
+        ),
         ("forbid-paths: vendor, *.lock", forbidden(&["*.lock", "vendor"])),
         ("max-changed-lines: 5", Some(Check::of(Rule::MaxChangedLines { lines: 5 }))),
         (
@@ -251,9 +263,43 @@ fn approval_is_wanted_by_path_and_by_word() {
 
 /// Words that sentences of the grammar are made of, and some that are not.
 const WORDS: &[&str] = &[
-    "never", "do", "not", "change", "files", "under", "vendor/", "and", "or", ",", "at", "most", "10", "changed",
-    "lines", "no", "print(", "in", "added", "use", "tool", "x/y", "validation", "must", "pass", "unless", "`a b`",
-    "requires", "human", "approval", "any", "to", ".", "forbid-paths:", "é", "\"", "'",
+    "never",
+    "do",
+    "not",
+    "change",
+    "files",
+    "under",
+    "vendor/",
+    "and",
+    "or",
+    ",",
+    "at",
+    "most",
+    "10",
+    "changed",
+    "lines",
+    "no",
+    "print(",
+    "in",
+    "added",
+    "use",
+    "tool",
+    "x/y",
+    "validation",
+    "must",
+    "pass",
+    "unless",
+    "`a b`",
+    "requires",
+    "human",
+    "approval",
+    "any",
+    "to",
+    ".",
+    "forbid-paths:",
+    "é",
+    "\"",
+    "'",
 ];
 
 proptest! {

@@ -83,8 +83,7 @@ impl Operation for Create {
         check_actors(engine, &loaded)?;
         let name = loaded.value.name.clone();
         registry::check_own("an action", &name)?;
-        let invariant =
-            |text: &String| invariants::new(Scope::Action, Some(name.to_string()), text, false);
+        let invariant = |text: &String| invariants::new(Scope::Action, Some(name.to_string()), text, false);
         let own = loaded.value.invariants.iter().map(invariant).collect::<Result<Vec<_>>>()?;
         let now = clock::now();
         let action = Action {

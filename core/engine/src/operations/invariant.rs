@@ -69,15 +69,11 @@ fn usage(message: &str) -> Error {
 
 /// The one scope that is asked for.
 fn one_scope(global: bool, project: bool, plan: bool, action: bool) -> Result<Scope> {
-    let asked: Vec<Scope> = [
-        (global, Scope::Global),
-        (project, Scope::Project),
-        (plan, Scope::Plan),
-        (action, Scope::Action),
-    ]
-    .into_iter()
-    .filter_map(|(asked, scope)| asked.then_some(scope))
-    .collect();
+    let asked: Vec<Scope> =
+        [(global, Scope::Global), (project, Scope::Project), (plan, Scope::Plan), (action, Scope::Action)]
+            .into_iter()
+            .filter_map(|(asked, scope)| asked.then_some(scope))
+            .collect();
     match asked[..] {
         [scope] => Ok(scope),
         [] => Err(usage("say where: one of --global, --project, --plan, --action")),
@@ -138,7 +134,9 @@ impl Operation for Add {
             for (invariant, context) in &out {
                 w.insert_invariant(invariant)?;
                 registry::changed(engine, w, "invariant", &invariant.invariant_id.to_string(), "created")?;
-                let Some(plan) = invariant.target.as_deref().filter(|_| scope == Scope::Plan) else { continue };
+                let Some(plan) = invariant.target.as_deref().filter(|_| scope == Scope::Plan) else {
+                    continue;
+                };
                 let plan: PlanId = plan.parse()?;
                 for id in invariants::family(w, plan)? {
                     let member = w.plan(id)?.ok_or_else(|| crate::lookup::missing_plan(id))?;
@@ -355,9 +353,9 @@ fn effective(engine: &Engine, id: PlanId, out: &mut ListOutput) -> Result<()> {
         out.invariants = invariant::enforced(&decisions)
             .into_iter()
             .map(|enforced| {
-                let known = enforced.invariant_id.and_then(|id| {
-                    result.in_force(id).or_else(|| all.iter().find(|i| i.invariant_id == id))
-                });
+                let known = enforced
+                    .invariant_id
+                    .and_then(|id| result.in_force(id).or_else(|| all.iter().find(|i| i.invariant_id == id)));
                 Listed {
                     id: enforced
                         .invariant_id

@@ -111,9 +111,8 @@ impl Worker<'_> {
             },
             None => Vec::new(),
         };
-        let limited = |check: &Check| {
-            matches!(check.rule, Rule::MaxChangedLines { .. } | Rule::MaxChangedFiles { .. })
-        };
+        let limited =
+            |check: &Check| matches!(check.rule, Rule::MaxChangedLines { .. } | Rule::MaxChangedFiles { .. });
         let totals = if rules().any(limited) { self.totals_after(plan, &files)? } else { Totals::default() };
         let touched: Vec<Touched> = files.into_iter().map(|file| file.touched).collect();
         let attempt = Attempt { tool: Some(tool), files: &touched, totals, validations: None };
@@ -131,7 +130,9 @@ impl Worker<'_> {
     /// How much the plan would change in all once these files are written.
     fn totals_after(&self, plan: &Plan, files: &[Foreseen]) -> Result<Totals, Stop> {
         let mut others = sandboxes::diff(self.engine, plan)?;
-        let names = |file: &Foreseen| file.touched.old_path.iter().chain([&file.touched.path]).cloned().collect::<Vec<_>>();
+        let names = |file: &Foreseen| {
+            file.touched.old_path.iter().chain([&file.touched.path]).cloned().collect::<Vec<_>>()
+        };
         others.retain(|(resource, diff)| {
             !files.iter().any(|file| file.resource == *resource && names(file).contains(&diff.path))
         });
@@ -149,16 +150,22 @@ impl Worker<'_> {
                 None => file.before.clone(),
             };
             if base != file.after || file.touched.old_path.is_some() {
-                let hunks = hunks(base.as_deref().unwrap_or_default(), file.after.as_deref().unwrap_or_default());
+                let hunks =
+                    hunks(base.as_deref().unwrap_or_default(), file.after.as_deref().unwrap_or_default());
                 totals.files += 1;
-                totals.lines += hunks.iter().map(|h| u64::from(h.old_lines) + u64::from(h.new_lines)).sum::<u64>();
+                totals.lines +=
+                    hunks.iter().map(|h| u64::from(h.old_lines) + u64::from(h.new_lines)).sum::<u64>();
             }
         }
         Ok(totals)
     }
 
     /// Judges all changes when Execute is done; `false` when an invariant is broken and the phase is not complete.
-    pub(super) async fn judge_invariants(&self, plan: &Plan, summary: &mut PhaseSummary) -> Result<bool, Stop> {
+    pub(super) async fn judge_invariants(
+        &self,
+        plan: &Plan,
+        summary: &mut PhaseSummary,
+    ) -> Result<bool, Stop> {
         if plan.phase != Phase::Execute {
             return Ok(true);
         }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use agents_config::Config;
 use agents_domain::QualifiedName;
-use agents_domain::diagnostics::Diagnostic;
 use agents_domain::changes::FileDiff;
+use agents_domain::diagnostics::Diagnostic;
 use agents_domain::ids::{PlanId, ResourceId};
 use agents_domain::invariant::{Enforced, Invariant, Reconciled, SetAside, Why};
 use agents_domain::language_server::LanguageServerDefinition;

@@ -122,7 +122,9 @@ fn invariants_are_listed_by_scope_and_removed_by_id() {
     assert_eq!(all["invariants"][1]["source"], "project");
     let some = list(json!({ "project": "app", "pattern": "(?i)KEEP" }));
     assert_eq!(some["invariants"].as_array().unwrap().len(), 1);
-    for wrong in [json!({}), json!({ "global": true, "effective": true }), json!({ "global": true, "pattern": "(" })] {
+    for wrong in
+        [json!({}), json!({ "global": true, "effective": true }), json!({ "global": true, "pattern": "(" })]
+    {
         assert_eq!(bench.err("registry/invariant/list", wrong).kind, ErrorKind::Usage);
     }
 
@@ -145,17 +147,26 @@ fn the_invariants_of_all_scopes_are_reconciled_before_anything_is_decided() {
     let action = "invariants:\n  - You may change files under vendor/\n  - Mock the network\n";
     let bench = bench_with(edits(&[]), action);
     bench.ok("registry/invariant/add", json!({ "text": VENDOR, "global": true }));
-    bench.ok("registry/invariant/add", json!({ "text": "Never log", "global": true, "non_overridable": true }));
+    bench.ok(
+        "registry/invariant/add",
+        json!({ "text": "Never log", "global": true, "non_overridable": true }),
+    );
     bench.ok("registry/project/create", json!({
         "name": "local/web", "resources": ["local/repo"], "invariants": ["Keep names", "mock THE network."],
     }));
-    let used = bench.ok("plan/use", json!({
-        "action": "local/act", "projects": ["local/web"], "automation_profile": "supervised",
-        "invariants": ["Always log", "At most 5 changed lines"],
-    }));
-    let told: Vec<_> = used["invariants"].as_array().unwrap().iter().map(|i| {
-        (i["scope"].as_str().unwrap(), i["source"].as_str().unwrap(), i["text"].as_str().unwrap())
-    }).collect();
+    let used = bench.ok(
+        "plan/use",
+        json!({
+            "action": "local/act", "projects": ["local/web"], "automation_profile": "supervised",
+            "invariants": ["Always log", "At most 5 changed lines"],
+        }),
+    );
+    let told: Vec<_> = used["invariants"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|i| (i["scope"].as_str().unwrap(), i["source"].as_str().unwrap(), i["text"].as_str().unwrap()))
+        .collect();
     assert_eq!(told.len(), 8, "all that apply: {told:?}");
     for expected in [
         ("plan", "CLI", "Always log"),
@@ -170,8 +181,13 @@ fn the_invariants_of_all_scopes_are_reconciled_before_anything_is_decided() {
     bench.ok("plan/execute", json!({ "plan": plan }));
     bench.work(plan);
     assert_eq!(bench.at(plan), "strategize/complete+execute_approval");
-    let in_force =
-        ["Never log", "Keep names", "You may change files under vendor/", "Mock the network", "At most 5 changed lines"];
+    let in_force = [
+        "Never log",
+        "Keep names",
+        "You may change files under vendor/",
+        "Mock the network",
+        "At most 5 changed lines",
+    ];
     assert_eq!(enforced(&bench, plan), in_force);
 
     let effective = bench.ok("registry/invariant/list", json!({ "plan": plan, "effective": true }));
@@ -193,7 +209,8 @@ fn the_invariants_of_all_scopes_are_reconciled_before_anything_is_decided() {
     let choice = nodes.last().unwrap();
     assert_eq!(choice["type"], "strategy_choice");
     assert_eq!(choice["depends_on"].as_array().unwrap().len(), 5, "every choice depends on every invariant");
-    let explained = bench.ok("plan/explain", json!({ "decision": nodes[4]["decision_id"], "show_context": true }));
+    let explained =
+        bench.ok("plan/explain", json!({ "decision": nodes[4]["decision_id"], "show_context": true }));
     assert_eq!(explained["invariant"]["enforced_by"], "machine");
     assert_eq!(explained["invariant"]["check"]["kind"], "max_changed_lines");
     assert_eq!(explained["context_snapshot"]["document"]["source_scope"], "plan");
@@ -202,7 +219,10 @@ fn the_invariants_of_all_scopes_are_reconciled_before_anything_is_decided() {
 
     let reconciled = events(&bench.engine, plan, "invariant.reconciled");
     assert_eq!(reconciled.len(), 1);
-    assert_eq!((&reconciled[0]["effective_count"], &reconciled[0]["conflicts_resolved"]), (&json!(5), &json!(2)));
+    assert_eq!(
+        (&reconciled[0]["effective_count"], &reconciled[0]["conflicts_resolved"]),
+        (&json!(5), &json!(2))
+    );
     assert_eq!(reconciled[0]["reconciler"], "builtin/reconcile-invariants");
     assert_eq!(events(&bench.engine, plan, "invariant.enforced").len(), 5);
 }
@@ -210,7 +230,8 @@ fn the_invariants_of_all_scopes_are_reconciled_before_anything_is_decided() {
 // INV-015
 #[test]
 fn a_write_that_breaks_an_invariant_is_refused_and_the_actor_goes_on() {
-    let bench = bench_with(edits(&[("vendor/v.txt", "x\n"), ("a.txt", "print(1)\n"), ("a.txt", "ONE\n")]), "");
+    let bench =
+        bench_with(edits(&[("vendor/v.txt", "x\n"), ("a.txt", "print(1)\n"), ("a.txt", "ONE\n")]), "");
     for text in [VENDOR, "No print( in added lines"] {
         bench.ok("registry/invariant/add", json!({ "text": text, "project": "app" }));
     }
@@ -245,9 +266,12 @@ fn the_size_of_a_plan_is_counted_over_all_its_writes() {
 fn the_reconciler_is_the_first_of_plan_action_project_and_default() {
     let bench = bench_with(edits(&[]), "invariant_actor: test/keeper\n");
     bench.action("local/plain", "test/scripted", "test/scripted", "");
-    bench.ok("registry/project/create", json!({
-        "name": "local/kept", "resources": ["local/repo"], "invariant_actor": "test/keeper",
-    }));
+    bench.ok(
+        "registry/project/create",
+        json!({
+            "name": "local/kept", "resources": ["local/repo"], "invariant_actor": "test/keeper",
+        }),
+    );
     let used = |action: &str, project: &str, flag: Option<&str>| {
         let made = bench.ok("plan/use", json!({
             "action": action, "projects": [project], "automation_profile": "manual", "invariant_actor": flag,
@@ -258,10 +282,16 @@ fn the_reconciler_is_the_first_of_plan_action_project_and_default() {
     assert_eq!(used("local/act", "local/app", None), "test/keeper");
     assert_eq!(used("local/plain", "local/kept", None), "test/keeper");
     assert_eq!(used("local/plain", "local/app", None), Value::Null);
-    let unknown = bench.err("plan/use", json!({
-        "action": "local/plain", "projects": ["local/app"], "invariant_actor": "test/keepr",
-    }));
-    assert_eq!((unknown.kind, unknown.suggestions[0].as_str()), (ErrorKind::NotFound, "did you mean `test/keeper`?"));
+    let unknown = bench.err(
+        "plan/use",
+        json!({
+            "action": "local/plain", "projects": ["local/app"], "invariant_actor": "test/keepr",
+        }),
+    );
+    assert_eq!(
+        (unknown.kind, unknown.suggestions[0].as_str()),
+        (ErrorKind::NotFound, "did you mean `test/keeper`?")
+    );
 }
 
 // INV-009, INV-011
@@ -292,7 +322,10 @@ fn changes_that_the_reconciler_judges_bad_do_not_complete_execute() {
     bench.work(&plan);
     assert_eq!(bench.at(&plan), "execute/processing+strategy_revision");
     let violated = events(&bench.engine, &plan, "invariant.violated");
-    assert_eq!((&violated[0]["text"], &violated[0]["evidence"]), (&json!("Only good lines"), &json!("a line is BAD")));
+    assert_eq!(
+        (&violated[0]["text"], &violated[0]["evidence"]),
+        (&json!("Only good lines"), &json!("a line is BAD"))
+    );
     let question = bench.status(&plan)["awaiting"]["question"].clone();
     assert!(question.as_str().unwrap().contains("Only good lines"), "{question}");
     assert_eq!(std::fs::read_to_string(bench.repo().join("a.txt")).unwrap(), "one\ntwo\nthree\n");

@@ -20,11 +20,7 @@ fn invariant(row: &Row<'_>) -> rusqlite::Result<Invariant> {
     })
 }
 
-fn invariants(
-    conn: &Connection,
-    rest: &str,
-    params: impl rusqlite::Params,
-) -> Result<Vec<Invariant>, Fault> {
+fn invariants(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Vec<Invariant>, Fault> {
     let mut statement = conn.prepare_cached(&format!(
         "SELECT id, scope, scope_target, text, non_overridable, created_at FROM invariants {rest} ORDER BY id"
     ))?;

@@ -94,7 +94,9 @@ fn title(found: &ListOutput) -> String {
     match (found.scope, found.plan_id) {
         (_, Some(plan)) if found.effective => format!("Effective Invariants (Plan {plan})"),
         (_, Some(plan)) => format!("Plan Invariants ({plan})"),
-        (Scope::Project, _) => format!("Project Invariants ({})", found.project.as_deref().unwrap_or_default()),
+        (Scope::Project, _) => {
+            format!("Project Invariants ({})", found.project.as_deref().unwrap_or_default())
+        }
         (Scope::Action, _) => format!("Action Invariants ({})", found.action.as_deref().unwrap_or_default()),
         _ => "Global Invariants".to_owned(),
     }

@@ -7,10 +7,10 @@ pub use delete::{Delete, DeleteOutput};
 pub use links::{LinkResource, LinkResourceOutput, UnlinkResource, UnlinkResourceOutput};
 
 use agents_domain::ids::PlanId;
+use agents_domain::invariant::Scope;
 use agents_domain::plan::Phase;
 use agents_domain::ports::store::{PlanRow, Reader, StoreResult};
 use agents_domain::project::{Project, ProjectResource};
-use agents_domain::invariant::Scope;
 use agents_domain::resource::{Resource, SandboxStrategy, resource_type};
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
 use schemars::JsonSchema;
@@ -173,8 +173,7 @@ impl Operation for Create {
         if let Some(actor) = &actor {
             invariants::reconciler(engine, actor)?;
         }
-        let invariant =
-            |text: &String| invariants::new(Scope::Project, Some(name.to_string()), text, false);
+        let invariant = |text: &String| invariants::new(Scope::Project, Some(name.to_string()), text, false);
         let own = self.invariants.iter().map(invariant).collect::<Result<Vec<_>>>()?;
         let mut resources: Vec<Linked> = Vec::new();
         for text in &self.resources {

@@ -7,8 +7,7 @@ use agents_domain::ports::store::{Reconciliation, Store, StoreError, StoreExt};
 use super::super::samples::{at, id, plan};
 use super::{Case, refused, write};
 
-pub(super) const CASES: &[Case] =
-    &[invariants_are_kept_by_scope, a_reconciliation_is_kept_with_its_plan];
+pub(super) const CASES: &[Case] = &[invariants_are_kept_by_scope, a_reconciliation_is_kept_with_its_plan];
 
 fn invariant(n: u64, scope: Scope, target: Option<&str>) -> Invariant {
     Invariant {

@@ -13,7 +13,12 @@ use agents_domain::ports::store::{Store, StoreExt, StoreResult, Writer};
 /// # Panics
 /// When the store does not conform; the message says what was expected.
 pub fn conformance(make: impl Fn() -> Box<dyn Store>) {
-    let cases = plans::CASES.iter().chain(decisions::CASES).chain(registry::CASES).chain(invariants::CASES).chain(transactions::CASES);
+    let cases = plans::CASES
+        .iter()
+        .chain(decisions::CASES)
+        .chain(registry::CASES)
+        .chain(invariants::CASES)
+        .chain(transactions::CASES);
     for case in cases {
         case(make().as_ref());
     }

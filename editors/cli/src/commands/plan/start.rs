@@ -96,7 +96,12 @@ fn created(out: &Output, data: &Value) {
         .pick(data, "context.view", "View", Kind::Text)
         .pick(data, "context.hot_token_budget", "Hot Token Budget", Kind::Count);
     if data["invariants"].as_array().is_some_and(|list| !list.is_empty()) {
-        let columns = vec![col("scope", "Scope"), col("source", "Source"), col("text", "Invariant").wrap(), col("enforced_by", "Enforced By")];
+        let columns = vec![
+            col("scope", "Scope"),
+            col("source", "Source"),
+            col("text", "Invariant").wrap(),
+            col("enforced_by", "Enforced By"),
+        ];
         out.table(None, "Plan Invariants", columns).rows(&data["invariants"]);
     }
 }
