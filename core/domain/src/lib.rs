@@ -14,6 +14,7 @@ pub mod ids;
 pub mod invariant;
 pub mod language_server;
 pub mod name;
+pub mod note;
 pub mod plan;
 pub mod ports;
 pub mod profile;

@@ -12,7 +12,7 @@ use agents_domain::resource::Resource;
 use agents_domain::{Error, Result};
 
 use crate::operations::plan::{BlameOutput, BlamedSegment, StrategyBehind};
-use crate::{Engine, sandboxes};
+use crate::{Engine, notes, sandboxes};
 
 /// The newest plans that are asked about one file.
 const PLANS: usize = 50;
@@ -53,8 +53,12 @@ pub(crate) fn decisions_by_line(
     engine: &Engine,
     plan: PlanId,
 ) -> Result<HashMap<(ResourceId, String), Vec<Segment>>> {
-    let changes = engine.view(|r| r.changes(plan))?;
-    Ok(fold(&changes).into_iter().map(|(key, trail)| (key, trail.segments)).collect())
+    Ok(segments_of(&engine.view(|r| r.changes(plan))?))
+}
+
+/// The decisions behind each file's lines, from a plan's writes.
+pub(crate) fn segments_of(changes: &[Change]) -> HashMap<(ResourceId, String), Vec<Segment>> {
+    fold(changes).into_iter().map(|(key, trail)| (key, trail.segments)).collect()
 }
 
 /// A file's place in what is registered.
@@ -67,20 +71,50 @@ struct Place {
 
 /// The decisions behind a file on disk, or behind `text` in its place.
 pub(crate) fn file(engine: &Engine, path: &Path, text: Option<String>) -> Result<BlameOutput> {
-    let place = locate(engine, path)?.ok_or_else(|| {
+    let place = locate(engine, path)?;
+    let thorough = text.is_none() && place.is_none();
+    let unknown = || {
         Error::not_found(format!("{} is in no registered resource", path.display()))
             .suggest("agents resource list")
             .suggest("agents resource add git-checkout <NAME> --path <DIR>")
-    })?;
+    };
     let text = match text {
         Some(text) => text,
+        None if place.is_none() && !path.is_file() => return Err(unknown()),
         None => match std::fs::read(path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) => return Err(Error::not_found(format!("{}: {error}", path.display()))),
         },
     };
+    let noted = match &place {
+        Some(Place { sandbox_of: Some(_), .. }) => None,
+        _ => notes::blame(engine, path, &text, thorough)?,
+    };
+    let Some(place) = place else {
+        let noted = noted
+            .filter(|noted| !noted.segments.is_empty() || !noted.warnings.is_empty())
+            .ok_or_else(unknown)?;
+        return Ok(BlameOutput {
+            file: path.display().to_string(),
+            path: noted.path,
+            resource_id: None,
+            resource: None,
+            segments: noted.segments,
+            warnings: noted.warnings,
+        });
+    };
     let mut warnings = Vec::new();
-    let segments = attribution(engine, &place, &text, &mut warnings)?;
+    let mut segments = attribution(engine, &place, &text, &mut warnings)?;
+    if let Some(noted) = noted {
+        // What the database says of a line goes before what a note says.
+        let free = |new: &BlamedSegment, known: &[BlamedSegment]| {
+            known.iter().all(|old| new.end_line < old.start_line || old.end_line < new.start_line)
+        };
+        let new: Vec<BlamedSegment> = noted.segments.into_iter().filter(|s| free(s, &segments)).collect();
+        segments.extend(new);
+        segments.sort_by_key(|s| (s.start_line, s.end_line));
+        warnings.extend(noted.warnings);
+    }
     Ok(BlameOutput {
         file: path.display().to_string(),
         path: place.path,
@@ -314,6 +348,7 @@ fn blamed(plan: &Plan, decisions: &BTreeMap<DecisionId, Decision>, claim: Claim)
         action: plan.action.to_string(),
         strategy: strategy_behind(decision, decisions),
         proposed_text: claim.proposed_text,
+        commit: None,
     })
 }
 

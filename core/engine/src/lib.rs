@@ -12,6 +12,7 @@ mod drift;
 pub mod facade;
 mod invariants;
 mod lookup;
+mod notes;
 pub mod operations;
 mod records;
 mod sandboxes;

@@ -32,6 +32,8 @@ pub const POINTS: &[&str] = &[
     "apply.after-head",
     "apply.before-index",
     "apply.after-index",
+    "apply.before-note",
+    "apply.after-note",
     "apply.before-done",
     "apply.after-done",
     "apply.after-unlock",

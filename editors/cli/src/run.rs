@@ -80,8 +80,8 @@ fn start(cli: Cli) -> ExitCode {
         Command::Diagnostics(args) => in_output_anyway(path, &cli.global, |run, mistake| {
             commands::diagnostics::run(run, mistake.as_ref(), &args)
         }),
-        Command::Init(yes) => {
-            in_output_anyway(path, &cli.global, |run, mistake| commands::init::run(run, mistake, yes))
+        Command::Init(args) => {
+            in_output_anyway(path, &cli.global, |run, mistake| commands::init::run(run, mistake, args))
         }
         Command::Config(ConfigCommand::Set(args)) => {
             in_output_anyway(path, &cli.global, |run, mistake| commands::config::set(run, mistake, args))

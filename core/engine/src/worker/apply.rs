@@ -10,12 +10,13 @@ use agents_domain::ids::ResourceId;
 use agents_domain::plan::machine::Event;
 use agents_domain::plan::{AppliedResource, ApplyMode, Phase, Plan, PlanFailure, SandboxRef};
 use agents_sandbox::apply::{self, Applied, ApplyError, ApplyPlan, ApplyRefusal, Resumed};
-use agents_sandbox::{Repository, Snapshot, fault};
+use agents_sandbox::{CommitId, DECISION_TRAILER, PLAN_TRAILER, Repository, Snapshot, fault};
 use serde_json::json;
 
 use super::{Stop, Worker};
 use crate::Engine;
 use crate::blame::strategy_behind;
+use crate::notes;
 use crate::operations::plan::apply_refused;
 use crate::records::{self, emit};
 use crate::sandboxes::{self, commit_id, sandbox_error};
@@ -150,7 +151,15 @@ impl Worker<'_> {
         let (decisions, changes) = self.engine.view(|r| Ok((r.decisions(self.id)?, r.changes(self.id)?)))?;
         let (message, trailers) = (commit_message(plan), trailers(plan, &decisions, &changes));
         for (target, ready) in &checked {
-            match apply::run(&target.repository, ready, &target.journal, &message, &trailers) {
+            let note = |commit: &CommitId| {
+                let resource = target.sandbox.resource_id;
+                let note = notes::note_of(plan, &decisions, &changes, resource, &target.repository, commit);
+                note.unwrap_or_else(|error| {
+                    tracing::warn!(plan = %self.id, %error, "the decisions behind a commit were not noted");
+                    None
+                })
+            };
+            match apply::run_noted(&target.repository, ready, &target.journal, &message, &trailers, &note) {
                 Ok(applied) => done.push((target.sandbox.resource_id, applied)),
                 Err(error) => {
                     self.take_back(plan, &targets, &done)?;
@@ -206,7 +215,7 @@ impl Worker<'_> {
                 let facts = json!({
                     "resource_id": resource, "strategy": "git_worktree", "commit": applied.commit,
                     "branch": applied.branch, "new_branch": applied.new_branch, "resumed": applied.resumed,
-                    "left_alone": applied.left_alone,
+                    "left_alone": applied.left_alone, "note_problem": applied.note_problem,
                 });
                 emit(self.engine, w, plan, "sandbox.committed", facts)?;
             }
@@ -282,12 +291,12 @@ fn commit_message(plan: &Plan) -> String {
 fn trailers(plan: &Plan, decisions: &[Decision], changes: &[Change]) -> Vec<(String, String)> {
     let by_id = decisions.iter().map(|d| (d.decision_id, d.clone())).collect();
     let behind: HashSet<_> = changes.iter().map(|c| c.decision_id).collect();
-    let mut trailers = vec![("CleverAgents-Plan".to_owned(), plan.plan_id.to_string())];
+    let mut trailers = vec![(PLAN_TRAILER.to_owned(), plan.plan_id.to_string())];
     for decision in decisions.iter().filter(|d| behind.contains(&d.decision_id)).take(TRAILERS) {
         let chosen =
             strategy_behind(decision, &by_id).map_or_else(|| decision.chosen_option.clone(), |s| s.chosen);
         let chosen = chosen.lines().next().unwrap_or_default();
-        trailers.push(("CleverAgents-Decision".to_owned(), format!("{} {chosen}", decision.decision_id)));
+        trailers.push((DECISION_TRAILER.to_owned(), format!("{} {chosen}", decision.decision_id)));
     }
     trailers
 }

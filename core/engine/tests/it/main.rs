@@ -9,6 +9,7 @@ mod invariants;
 mod known_servers;
 mod lifecycle;
 mod machine;
+mod notes;
 mod read_only;
 mod reference;
 mod registry;

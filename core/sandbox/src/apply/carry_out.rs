@@ -32,12 +32,25 @@ pub fn run(
     message: &str,
     trailers: &[(String, String)],
 ) -> Result<Applied, ApplyError> {
+    run_noted(repository, plan, journal_dir, message, trailers, &|_| None)
+}
+
+/// [`run`] that gives the commit a git note ([`NOTES_REF`](crate::NOTES_REF)), in the words of `note`. A note that
+/// cannot be written stops nothing: [`Applied::note_problem`] says so.
+pub fn run_noted(
+    repository: &Repository,
+    plan: &ApplyPlan,
+    journal_dir: &Path,
+    message: &str,
+    trailers: &[(String, String)],
+    note: &dyn Fn(&CommitId) -> Option<String>,
+) -> Result<Applied, ApplyError> {
     fault::point("apply.before-journal");
     let journal = Journal::begin(journal_dir, plan.snapshot.plan, repository.path())?;
     fault::point("apply.after-journal");
     let text = commit_message(message, trailers);
     for _ in 0..ATTEMPTS {
-        match attempt(repository, plan, &journal, &text) {
+        match attempt(repository, plan, &journal, &text, note) {
             Ok(Some(applied)) => return Ok(applied),
             Ok(None) => journal.write(&Phase::Locking)?,
             Err(error @ (ApplyError::Stuck { .. } | ApplyError::Unrecorded { .. })) => return Err(error),
@@ -57,6 +70,7 @@ fn attempt(
     plan: &ApplyPlan,
     journal: &Journal,
     message: &str,
+    note: &dyn Fn(&CommitId) -> Option<String>,
 ) -> Result<Option<Applied>, ApplyError> {
     let repository = &repository.with_settings_now()?;
     let scratch = scratch(repository);
@@ -67,6 +81,7 @@ fn attempt(
     let contents = prepared.contents(repository)?;
     let commit = make_commit(repository, &prepared, message)?;
     fault::point("apply.after-commit-object");
+    let note = commit.as_ref().and_then(note);
     let diff = diff_trees(repository, prepared.shown.0.as_str(), prepared.shown.1.as_str())?;
     let files = journal.save(&contents)?;
     fault::point("apply.after-backup");
@@ -80,13 +95,14 @@ fn attempt(
         files,
         index: prepared.index.into_iter().map(Into::into).collect(),
         diff,
+        note,
     };
     journal.write(&Phase::Intent(Box::new(intent.clone())))?;
     fault::point("apply.after-intent");
     let root = open_root(repository)?;
     let stop = match forward(repository, &root, &intent, &contents) {
         Ok(left_alone) => {
-            let applied = applied(journal, &intent, false, left_alone);
+            let applied = applied(repository, journal, &intent, false, left_alone);
             fault::point("apply.before-done");
             let done = Phase::Done { intent: Box::new(intent), applied: Box::new(applied.clone()) };
             journal.write(&done).map_err(|source| ApplyError::Unrecorded { source })?;
@@ -133,8 +149,22 @@ impl From<SandboxError> for Stop {
     }
 }
 
-pub(super) fn applied(journal: &Journal, intent: &Intent, resumed: bool, left_alone: Vec<String>) -> Applied {
+/// The outcome, with the commit's note written on the way.
+pub(super) fn applied(
+    repository: &Repository,
+    journal: &Journal,
+    intent: &Intent,
+    resumed: bool,
+    left_alone: Vec<String>,
+) -> Applied {
+    fault::point("apply.before-note");
+    let written = match (&intent.commit, &intent.note) {
+        (Some(commit), Some(note)) => repository.add_note(commit, note),
+        _ => Ok(()),
+    };
+    fault::point("apply.after-note");
     Applied {
+        note_problem: written.err().map(|error| error.to_string()),
         plan: journal.plan,
         commit: intent.commit.clone(),
         head_before: intent.head_before.clone(),
@@ -268,6 +298,11 @@ pub(super) fn take_back(
         && branch_commit(repository, branch)?.as_ref() == Some(commit)
     {
         take_back_branch(repository, &intent, branch, commit)?;
+    }
+    if let (Some(commit), Some(_)) = (&intent.commit, &intent.note)
+        && let Err(error) = repository.remove_note(commit)
+    {
+        tracing::warn!(%error, "the note of a commit that was taken back stays");
     }
     let mut left = update(repository, &scratch(repository), &intent.index, Direction::Back)?;
     let head = repository.head()?;

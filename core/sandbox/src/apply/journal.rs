@@ -46,6 +46,9 @@ pub(super) struct Intent {
     pub(super) files: Vec<JournaledFile>,
     pub(super) index: Vec<JournaledEntry>,
     pub(super) diff: Vec<FileDiff>,
+    /// The commit's note.
+    #[serde(default)]
+    pub(super) note: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

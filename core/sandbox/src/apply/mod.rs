@@ -36,7 +36,7 @@ use crate::error::SandboxError;
 use crate::git::CommitId;
 use crate::snapshot::Snapshot;
 
-pub use carry_out::run;
+pub use carry_out::{run, run_noted};
 pub use merge::{Conflict, ConflictHunk};
 pub use preflight::preflight;
 pub use resume::{forget, in_progress, resume_or_undo, undo};
@@ -100,6 +100,9 @@ pub struct Applied {
     pub resumed: bool,
     /// Files a person changed while the apply lay interrupted; they were left as they are.
     pub left_alone: Vec<String>,
+    /// Why the commit has no note, when it should have one; the apply is none the worse.
+    #[serde(default)]
+    pub note_problem: Option<String>,
 }
 
 /// What [`resume_or_undo`] found and did.

@@ -44,7 +44,7 @@ pub fn resume_or_undo(journal_dir: &Path) -> Result<Resumed, ApplyError> {
         Some(reason) => reason,
         None => match finish(&repository, &root, &intent, &contents)? {
             Ok(left_alone) => {
-                let applied = applied(&journal, &intent, true, left_alone);
+                let applied = applied(&repository, &journal, &intent, true, left_alone);
                 journal
                     .write(&Phase::Done { intent: Box::new(intent), applied: Box::new(applied.clone()) })?;
                 drop(lock);

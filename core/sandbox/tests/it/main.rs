@@ -8,6 +8,7 @@ mod checkpoints;
 mod diffs;
 mod everything;
 mod faults;
+mod noting;
 mod programs;
 mod properties;
 mod recreating;

@@ -104,7 +104,7 @@ pub enum Command {
     Diagnostics(DiagnosticsArgs),
     /// Make the data directory with everything in it, or make it anew and keep a backup.
     #[command(after_help = "Examples:\n  agents init\n  agents --data-dir ./data init --yes")]
-    Init(Yes),
+    Init(InitArgs),
     /// Register what plans work on.
     #[command(subcommand, arg_required_else_help = true)]
     Resource(ResourceCommand),
@@ -141,6 +141,18 @@ pub struct Yes {
     /// Do not ask for confirmation.
     #[arg(short, long)]
     pub yes: bool,
+}
+
+/// What `init` sets up.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct InitArgs {
+    /// Do not ask for confirmation.
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Let the git checkout in this directory fetch, push and keep the notes that say which decisions are behind its
+    /// commits: two refspecs of its remote and notes.rewriteRef. Nothing that is set up already is touched.
+    #[arg(long, conflicts_with = "yes")]
+    pub git_notes: bool,
 }
 
 impl Command {

@@ -1,16 +1,18 @@
 //! `agents init`: the data directory with everything in it, or made anew after a backup.
 
-use agents_engine::operations::system::{Init, InitOutput, Standing, initialize, standing};
+use std::path::Path;
 
-use crate::args::Yes;
+use agents_engine::operations::system::{Init, InitOutput, Standing, initialize, share_notes, standing};
+
+use crate::args::InitArgs;
 use crate::commands::json;
-use crate::compose::Mistake;
+use crate::compose::{self, Mistake};
 use crate::failure::Outcome;
 use crate::output::{Kind, Output, dim, human};
 use crate::run::Run;
 
 /// A configuration file that is being made anew need not be readable.
-pub fn run(run: &Run, mistake: Option<Mistake>, args: Yes) -> Outcome {
+pub fn run(run: &Run, mistake: Option<Mistake>, args: InitArgs) -> Outcome {
     if let Some(Mistake { error, in_file: false }) = mistake {
         return Err(error.into());
     }
@@ -23,6 +25,9 @@ pub fn run(run: &Run, mistake: Option<Mistake>, args: Yes) -> Outcome {
         now: (now.strftime("%Y-%m-%d").to_string(), now.strftime("%H%M%S").to_string()),
     };
     let there = standing(&env.data_dir, &env.config)?;
+    if args.git_notes {
+        return notes(run, &init, there);
+    }
     let reset = match (there, args.yes) {
         (Standing::Absent, _) | (Standing::Partial, false) => false,
         (_, true) => true,
@@ -62,6 +67,29 @@ pub fn run(run: &Run, mistake: Option<Mistake>, args: Yes) -> Outcome {
         );
     }
     out.ok(words);
+    Ok(())
+}
+
+/// Sets up the notes of the checkout in this directory; a data directory is made only where there is none.
+fn notes(run: &Run, init: &Init<'_>, there: Standing) -> Outcome {
+    let out = &run.out;
+    let shared = share_notes(Path::new(&compose::absolute(".")?))?;
+    if there == Standing::Absent {
+        initialize(init)?;
+    }
+    let data = json(&shared)?;
+    let panel = out.panel(None, "Git Notes");
+    panel.pick(&data, "repository", "Repository", Kind::Path).row("Notes", shared.notes_ref.as_str());
+    panel.row("Remote", shared.remote.as_deref().unwrap_or("none"));
+    for setting in &shared.settings {
+        panel.row("Added", setting.as_str());
+    }
+    drop(panel);
+    out.set_data(data);
+    if let Some(remote) = shared.remote.as_ref().filter(|_| !shared.settings.is_empty()) {
+        out.hint("Next Steps", [format!("git fetch {remote}"), "agents plan blame <FILE>".to_owned()]);
+    }
+    out.ok(if shared.settings.is_empty() { "Git notes were set up already" } else { "Git notes are set up" });
     Ok(())
 }
 

@@ -39,7 +39,7 @@ pub fn run(run: &Run, command: Command) -> Outcome {
         Command::Plan(command) => plan::run(run, command),
         Command::Config(command) => config::run(run, command),
         Command::Diagnostics(args) => diagnostics::run(run, None, &args),
-        Command::Init(yes) => init::run(run, None, yes),
+        Command::Init(args) => init::run(run, None, args),
         Command::PlanWorker { .. } => Err(Error::internal("a worker writes no document").into()),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use agents_domain::ErrorKind;
-use agents_domain::ids::PlanId;
+use agents_domain::ids::{PlanId, ResourceId};
 use agents_engine::operations::plan::{Blame, BlamedSegment};
 use ropey::Rope;
 use tokio::sync::{OnceCell, Semaphore};
@@ -104,6 +104,11 @@ fn places(segments: Vec<BlamedSegment>, text: &Text) -> Vec<Place> {
     segments.into_iter().map(|segment| Place::new(segment, &lines)).collect()
 }
 
+/// The resource of files that are in none.
+fn nowhere() -> ResourceId {
+    ResourceId::from_ulid(Default::default())
+}
+
 /// What was found for each open document, by the very text it was asked about.
 #[derive(Debug)]
 pub(crate) struct Cache {
@@ -171,7 +176,8 @@ impl Shared {
             let (file, text) = (path.to_string_lossy().into_owned(), document.text().clone());
             let asked = self.blocking(move |engine| {
                 let output = engine.call(Blame { file, line: None, text: Some(text.to_string()) })?;
-                let Some(resource) = output.resource_id else { return Ok(None) };
+                // A clone that only git notes speak of is no resource; no event is about its files.
+                let resource = output.resource_id.unwrap_or_else(nowhere);
                 let places = places(output.segments, &text);
                 Ok(Some(Arc::new(Provenance { file: (resource, output.path), places })))
             });

@@ -23,6 +23,7 @@ fn segment(start: u32, end: u32, proposed: Option<&str>, deletion: bool) -> Blam
         action: String::new(),
         strategy: None,
         proposed_text: proposed.map(str::to_owned),
+        commit: None,
     }
 }
 

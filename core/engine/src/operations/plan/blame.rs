@@ -14,7 +14,7 @@ use crate::{Engine, Operation, blame};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Blame {
-    /// Absolute path of a file in a registered resource, or in a plan's sandbox.
+    /// Absolute path of a file in a registered resource, in a plan's sandbox, or in a clone that has git notes of plans.
     pub file: String,
     /// Only this line, 1-based.
     #[serde(default)]
@@ -65,6 +65,9 @@ pub struct BlamedSegment {
     /// What stands there in the sandbox, for a proposed change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposed_text: Option<String>,
+    /// The commit whose note says so, where the database does not know the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 /// The choice a change carries out.

@@ -1,10 +1,12 @@
 //! Operations on the installation itself: whether all is well, and its data directory.
 
 mod checks;
+mod git_notes;
 mod init;
 mod leftovers;
 mod machine;
 
+pub use git_notes::{GitNotes, share_notes};
 pub use init::{
     Created, Defaults, Init, InitOutput, Initialized, Reset, SCHEMA, SchemaFacts, Standing, initialize,
     standing,

@@ -129,6 +129,9 @@ fn show(out: &crate::output::Output, segment: &BlamedSegment) {
         .row("Carried Out", segment.rationale.as_str())
         .row("Plan", id(segment.plan_id.to_string()).and(dim(format!(" {}", segment.action))))
         .row("Decision", id(segment.decision_id.to_string()));
+    if let Some(commit) = &segment.commit {
+        panel.row("Noted In", format!("commit {}", &commit[..commit.len().min(12)]));
+    }
     if let Some(strategy) = strategy {
         panel.row("Strategy", id(strategy.decision_id.to_string()));
     }
@@ -143,5 +146,8 @@ fn show(out: &crate::output::Output, segment: &BlamedSegment) {
         }
     }
     let explained = strategy.map_or(segment.decision_id, |s| s.decision_id).to_string();
-    out.hint("Next Steps", [format!("agents plan explain {explained}")]);
+    // What only a note tells of is in no database of ours.
+    if segment.commit.is_none() {
+        out.hint("Next Steps", [format!("agents plan explain {explained}")]);
+    }
 }
