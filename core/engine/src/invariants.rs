@@ -111,7 +111,8 @@ pub(crate) fn decision(
         _ => String::new(),
     };
     let global = if invariant.scope == Scope::Global { "global " } else { "" };
-    let mut rationale = match invariant.check().filter(|check| !check.waived) {
+    let mut rationale = match invariant.check() {
+        Some(check) if check.waived => "It allows what one of a wider scope forbids.".to_owned(),
         Some(_) => "Enforced by machine: what breaks it is refused.".to_owned(),
         None => "Handed to the actors: it has no form that a machine can check.".to_owned(),
     };

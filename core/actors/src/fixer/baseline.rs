@@ -117,6 +117,9 @@ pub(super) struct Handover {
     pub without_option: u32,
     /// Findings in what must not be changed.
     pub read_only: u32,
+    /// Findings in files that an invariant keeps as they are.
+    #[serde(default)]
+    pub kept: u32,
 }
 
 /// The version of [`Handover`] that this code writes and reads.

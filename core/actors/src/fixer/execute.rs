@@ -249,7 +249,8 @@ impl<'a> Run<'a> {
     async fn look(&self, state: &mut State) -> Result<Option<Next>, Halt> {
         look::go_on(self.host)?;
         let Some(group) = self.handover.groups.get(state.cursor) else {
-            let (requests, summary) = outcome::finish(self.host, self.handover, state).await?;
+            let (requests, summary) =
+                outcome::finish(self.host, self.handover, state, Kept(&self.input.invariants)).await?;
             return Ok(Some(Next { requests, outcome: StepOutcome::Done(summary) }));
         };
         let index = match group.standing(&self.input.decisions) {

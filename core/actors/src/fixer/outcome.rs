@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::baseline::{Answers, Handover, print};
 use super::execute::{State, drop_removed};
 use super::group::PlannedGroup;
+use super::kept::Kept;
 use super::options::Class;
 use super::report::{MAX_FACTS, unused_guidance};
 use super::survey::{first_line, sample};
@@ -111,12 +112,18 @@ async fn last_look(
     Ok(looks)
 }
 
-fn rest_of(group: &PlannedGroup, looks: &BTreeMap<ResourceId, Answers>, severity: Severity) -> Rest {
+fn rest_of(
+    group: &PlannedGroup,
+    looks: &BTreeMap<ResourceId, Answers>,
+    severity: Severity,
+    kept: Kept<'_>,
+) -> Rest {
     let Some(answers) = looks.get(&group.resource_id) else {
         return Rest { left: group.findings(), unverified: 0 };
     };
     let mut rest = Rest::default();
-    for (path, servers) in answers {
+    // What an invariant keeps is not the group's, and is counted by itself.
+    for (path, servers) in answers.iter().filter(|(path, _)| kept.file(path).is_none()) {
         let Some(answer) = servers.iter().find(|answer| answer.server == group.server) else { continue };
         match &answer.diagnostics {
             Some(diagnostics) => {
@@ -178,6 +185,7 @@ pub(super) async fn finish(
     host: &dyn ActorHost,
     handover: &Handover,
     state: &State,
+    kept: Kept<'_>,
 ) -> Result<(Vec<Request>, PhaseSummary), Halt> {
     let looks = last_look(host, handover, state).await?;
     let (follow_ups, unnoticed) = news(handover, state, &looks);
@@ -185,7 +193,7 @@ pub(super) async fn finish(
         .iter()
         .map(|(at, problems)| Request::RecordDecision(record::follow_up(&handover.groups[*at], problems)))
         .collect();
-    Ok((requests, summary(handover, state, &looks, &follow_ups, &unnoticed)))
+    Ok((requests, summary(handover, state, &looks, (&follow_ups, unnoticed.as_slice()), kept)))
 }
 
 #[derive(Default)]
@@ -202,14 +210,14 @@ fn summary(
     handover: &Handover,
     state: &State,
     looks: &BTreeMap<ResourceId, Answers>,
-    follow_ups: &BTreeMap<usize, Vec<Problem>>,
-    unnoticed: &[Problem],
+    (follow_ups, unnoticed): (&BTreeMap<usize, Vec<Problem>>, &[Problem]),
+    kept: Kept<'_>,
 ) -> PhaseSummary {
     let mut totals = Totals::default();
     let mut lines = Vec::new();
     let mut groups = Vec::new();
     for (group, result) in handover.groups.iter().zip(&state.results) {
-        let rest = rest_of(group, looks, handover.severity);
+        let rest = rest_of(group, looks, handover.severity, kept);
         let gone = group.findings().saturating_sub(rest.left + rest.unverified);
         let option = group.options.iter().find(|option| result.chosen.as_deref() == Some(&option.text));
         let suppresses = option.is_some_and(|option| option.class == Class::Suppress);
@@ -246,6 +254,10 @@ fn summary(
         let findings = count(handover.read_only as usize, "finding");
         let verb = agree(kept.len(), "is", "are");
         lines.push(format!("Left: {findings} in {}, which {verb} read-only", kept.join(", ")));
+    }
+    if handover.kept > 0 {
+        let findings = count(handover.kept as usize, "finding");
+        lines.push(format!("Left: {findings} in files that an invariant keeps as they are"));
     }
     if state.touched.is_empty() {
         lines.push("Nothing was changed; applying the plan ends it and changes nothing".to_owned());
@@ -289,7 +301,8 @@ fn summary(
         facts: json!({
             "fixed": totals.fixed,
             "suppressed": totals.suppressed,
-            "left": totals.left + handover.without_option + handover.read_only,
+            "left": totals.left + handover.without_option + handover.read_only + handover.kept,
+            "kept": handover.kept,
             "read_only": handover.read_only,
             "rolled_back": totals.rolled_back,
             "not_checked": totals.not_checked,
@@ -305,7 +318,7 @@ fn summary(
 
 fn headline(handover: &Handover, totals: &Totals, files: usize, follow_ups: usize, errors: usize) -> String {
     let all: u32 = handover.groups.iter().map(PlannedGroup::findings).sum();
-    let all = all + handover.without_option + handover.read_only;
+    let all = all + handover.without_option + handover.read_only + handover.kept;
     let fixed = share(totals.fixed as usize, all as usize, "finding");
     let mut text = match (all, totals.fixed) {
         (0, _) => return "There was nothing to fix".to_owned(),
@@ -317,6 +330,7 @@ fn headline(handover: &Handover, totals: &Totals, files: usize, follow_ups: usiz
         (totals.suppressed as usize, format!("{} suppressed by choice", totals.suppressed)),
         (left as usize, format!("{left} left")),
         (handover.read_only as usize, format!("{} read-only", handover.read_only)),
+        (handover.kept as usize, format!("{} kept by an invariant", handover.kept)),
         (totals.rolled_back as usize, format!("{} rolled back", count(totals.rolled_back as usize, "kind"))),
         (totals.not_checked as usize, format!("{} not checked", totals.not_checked)),
         (totals.not_verified as usize, format!("{} not verified", totals.not_verified)),

@@ -124,14 +124,16 @@ async fn look(
         }
     }
     let report = StrategyReport::new(&survey, &chosen, &rest, undecided, input.read_only);
+    let (kept, rest): (Vec<&Group>, Vec<&Group>) = rest.iter().partition(|group| group.kept_by.is_some());
     let (fixed, free): (Vec<&Group>, Vec<&Group>) =
-        rest.iter().partition(|group| survey.workspaces[group.workspace].read_only);
+        rest.into_iter().partition(|group| survey.workspaces[group.workspace].read_only);
     let findings = |groups: &[&Group]| clamp(groups.iter().map(|group| group.findings.len()).sum());
     let handover = Handover {
         version: HANDOVER_VERSION,
         severity: filters.severity,
         without_option: findings(&free),
         read_only: findings(&fixed),
+        kept: findings(&kept),
         workspaces: survey.workspaces,
         groups,
     };

@@ -8,7 +8,7 @@ use crate::args::{InvariantAddArgs, InvariantCommand, InvariantListArgs, Invaria
 use crate::commands::{json, text};
 use crate::failure::Outcome;
 use crate::output::human::counted;
-use crate::output::{Kind, col};
+use crate::output::{Kind, Tone, col};
 use crate::run::Run;
 
 pub fn run(run: &Run, command: InvariantCommand) -> Outcome {
@@ -61,7 +61,7 @@ fn list(run: &Run, args: InvariantListArgs) -> Outcome {
     let found = run.env.engine()?.call(List { global, project, plan, action, effective, pattern })?;
     let data = json(&found)?;
     let title = title(&found);
-    let mut columns = vec![col("id", "ID").id()];
+    let mut columns = vec![col("id", "ID").tone(Tone::Id)];
     if effective {
         columns.push(col("source", "Source"));
     }

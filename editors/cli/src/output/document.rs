@@ -133,7 +133,7 @@ impl Document {
         })
     }
 
-    /// The `data` object. A whole value ([`Document::base`]) stands in for what the elements would add.
+    /// The `data` object, or the list of a command that answers with one. A whole value ([`Document::base`]) stands in for what the elements would add.
     pub fn data(&self) -> Cow<'_, Value> {
         let base = match &self.base {
             None => None,
@@ -150,7 +150,7 @@ impl Document {
                 }
                 root
             }
-            Some(whole) if self.extra.is_empty() && whole.is_object() => return whole,
+            Some(whole) if self.extra.is_empty() && (whole.is_object() || whole.is_array()) => return whole,
             Some(whole) => match whole.into_owned() {
                 Value::Object(fields) => fields,
                 Value::Null => Map::new(),
