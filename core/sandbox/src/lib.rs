@@ -33,6 +33,6 @@ pub use paths::PathRefusal;
 pub use repository::{Head, Repository};
 pub use snapshot::{LARGE_FILE, Snapshot, Untouchable, UntouchableReason, snapshot};
 pub use worktree::{
-    AppliedEdit, GroupError, Held, Recovery, Removal, SandboxFile, TakenEdits, Worktree, cleanup, prune,
-    restore_group,
+    AppliedEdit, GroupError, Held, Recovery, Removal, SandboxFile, TakenEdits, Worktree, checkout_of,
+    cleanup, prune, restore_group,
 };

@@ -289,3 +289,29 @@ fn a_decision_has_a_checkpoint_in_each_sandbox_it_wrote_to_and_each_gets_a_commi
     let count = |name: &str| git(&bench.dir.path().join(name), &["rev-list", "--count", "HEAD"]);
     assert_eq!((count("repo"), count("other"), count("unused")), ("2".into(), "2".into(), "1".into()));
 }
+
+// SBX-004: sandboxes that a crash left and no plan knows
+#[test]
+fn a_sandbox_of_nobody_goes_only_when_nothing_is_lost_with_it() {
+    let bench = bench(groups(0), &[]);
+    let repository = agents_sandbox::Repository::open(&bench.repo()).unwrap();
+    let plans = ["01HXM8C2ZK4Q7C2B3F2R4VYV6J", "01HXM8C2ZK4Q7C2B3F2R4VYV6K", "01HXM8C2ZK4Q7C2B3F2R4VYV6M"];
+    let made = plans.map(|plan| {
+        let snapshot = agents_sandbox::snapshot(&repository, plan.parse().unwrap()).unwrap();
+        let dir = bench.dir.path().join("data/sandboxes").join(plan).join("01BX5ZZKBKACTAV9WEVGEMMVS0");
+        std::fs::create_dir_all(dir.parent().unwrap()).unwrap();
+        agents_sandbox::Worktree::create(&repository, &snapshot, &dir, &[]).unwrap()
+    });
+    std::fs::write(made[1].path().join("mine.txt"), "mine\n").unwrap();
+    made[2].write_file("a.txt", b"work\n").unwrap();
+    made[2].checkpoint("work", &["a.txt"]).unwrap();
+    let cleaned = bench.ok("diagnostics/run", json!({ "cleanup": true }));
+    let reasons: Vec<&str> =
+        cleaned["cleanup"]["kept"].as_array().unwrap().iter().filter_map(|k| k["reason"].as_str()).collect();
+    assert_eq!(reasons.len(), 2, "{cleaned:#}");
+    assert!(reasons[0].contains("mine.txt") && reasons[1].contains("branch kept-"), "{reasons:?}");
+    let there = made.each_ref().map(|worktree| worktree.path().exists());
+    assert_eq!(there, [false, true, true]);
+    let refs = git(&bench.repo(), &["for-each-ref", "refs/cleveragents"]);
+    assert!(!refs.contains(plans[0]) && refs.contains(plans[2]), "{refs}");
+}

@@ -200,6 +200,13 @@ pub fn cleanup(repository: &Repository, plan: PlanId, removal: Removal) -> Resul
     Ok(removed)
 }
 
+/// The checkout that a sandbox directory belongs to, by its own word; `None` for anything else. Changes nothing.
+pub fn checkout_of(dir: &Path) -> Option<PathBuf> {
+    let link = fs::read_to_string(dir.join(".git")).ok()?;
+    let admin = PathBuf::from(link.strip_prefix("gitdir: ")?.trim_end_matches('\n'));
+    Some(read_state(&admin).ok()??.checkout)
+}
+
 /// Forgets sandboxes of this repository whose directory is gone. Returns where they were.
 ///
 /// Only our own are looked at: a worktree of the user's may be missing because its disk is not mounted.

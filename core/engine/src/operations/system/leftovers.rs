@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use agents_domain::ids::PlanId;
 use agents_domain::plan::{Plan, State};
-use agents_sandbox::{Removal, Repository, SandboxError};
+use agents_sandbox::{Removal, Repository, SandboxError, Worktree};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -94,7 +94,12 @@ pub(super) fn find(engine: &Engine) -> Vec<Leftover> {
             Owner::Unknown => (Kind::UnknownSandbox, "no such plan is known".to_owned()),
         };
         let at_work = engine.store.is_leased(plan).unwrap_or(true);
-        let removable = kind == Kind::Sandbox && !at_work;
+        // What nobody knows of goes only when there is nothing in it that is not elsewhere as well.
+        let removable = !at_work && (kind == Kind::Sandbox || unknown_sandboxes(plan, &path).is_ok());
+        let reason = match unknown_sandboxes(plan, &path) {
+            Err(why) if kind == Kind::UnknownSandbox => format!("{reason}, and {why}"),
+            _ => reason,
+        };
         found.push(Leftover { kind, path: shown(&path), plan_id: Some(plan), removable, reason });
     }
     for (plan, path) in plan_folders(&engine.data_dir.join("journals")) {
@@ -197,6 +202,12 @@ pub(super) fn clean(engine: &Engine, leftovers: Vec<Leftover>) -> Cleanup {
 fn remove(engine: &Engine, kind: Kind, plan: Option<PlanId>, path: &Path) -> Result<(), String> {
     match (kind, plan) {
         (Kind::Sandbox, Some(plan)) => remove_sandboxes(engine, plan, path),
+        (Kind::UnknownSandbox, Some(plan)) => {
+            for repository in unknown_sandboxes(plan, path)? {
+                agents_sandbox::cleanup(&repository, plan, Removal::IfClean).map_err(|e| e.to_string())?;
+            }
+            remove_empty(path)
+        }
         (Kind::Lock, _) => match agents_store::remove_lock(path) {
             Ok(true) => Ok(()),
             Ok(false) => Err("somebody holds it by now".to_owned()),
@@ -222,12 +233,56 @@ fn remove_sandboxes(engine: &Engine, plan: PlanId, folder: &Path) -> Result<(), 
         match agents_sandbox::cleanup(&repository, plan.plan_id, Removal::IfClean) {
             Ok(_) => {}
             Err(SandboxError::Dirty { paths, .. }) => {
-                return Err(format!("it holds edits that are nowhere else: {}", paths.join(", ")));
+                return Err(format!(
+                    "it holds edits that are nowhere else: {}; copy them from {}",
+                    paths.join(", "),
+                    folder.display()
+                ));
             }
             Err(error) => return Err(error.to_string()),
         }
     }
-    // Empty by now, unless there is something in it that is no sandbox of the plan.
+    remove_empty(folder)
+}
+
+/// The checkouts of an unknown plan's sandboxes, when nothing would be lost with them; else what would be, and how to
+/// keep it.
+fn unknown_sandboxes(plan: PlanId, folder: &Path) -> Result<Vec<Repository>, String> {
+    let mut repositories = Vec::new();
+    for dir in children(folder).into_iter().filter(|dir| dir.is_dir() && !is_hidden(dir)) {
+        let at = dir.display();
+        let checkout = agents_sandbox::checkout_of(&dir)
+            .ok_or_else(|| format!("{at} is no sandbox of ours: look at it, then remove it yourself"))?;
+        let opened = Repository::open(&checkout).and_then(|repository| {
+            let worktree = Worktree::open(&repository, &dir)?;
+            Ok((worktree.dirty_paths()?, worktree.head()?, worktree.base().clone(), repository))
+        });
+        let (dirty, head, base, repository) =
+            opened.map_err(|error| format!("{at} cannot be looked into: {error}"))?;
+        if !dirty.is_empty() {
+            return Err(format!(
+                "{at} holds edits that are nowhere else ({}): copy them out, then run this again",
+                dirty.join(", ")
+            ));
+        }
+        if head != base {
+            return Err(format!(
+                "{at} holds a plan's work that is nowhere else: `git -C {} branch kept-{plan} {head}` keeps it, \
+                 `git worktree remove {at}` takes the sandbox away",
+                checkout.display()
+            ));
+        }
+        repositories.push(repository);
+    }
+    Ok(repositories)
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// Removes a folder that is empty by now, unless there is something in it that is no sandbox of the plan.
+fn remove_empty(folder: &Path) -> Result<(), String> {
     match fs::remove_dir(folder) {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
