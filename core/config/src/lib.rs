@@ -12,7 +12,7 @@ pub use entity::{
     EntityKind, KINDS, LoadResult, Loaded, kind_of, language_hints, load_action, load_language_server,
 };
 pub use nearest::nearest;
-pub use problem::{MAX_FILE_BYTES, Problem, Severity, decode, read_file, to_error};
+pub use problem::{MAX_FILE_BYTES, Problem, Severity, decode, read_file, read_settings, to_error};
 pub use settings::{
     Config, ConfigFile, KEYS, Key, KeyDefault, Kind, Level, Locations, Parts, Resolved, Source, find_key,
     key, locate,

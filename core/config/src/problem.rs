@@ -109,6 +109,16 @@ pub fn read_file(path: &Path) -> Result<String> {
     decode(&bytes, &shown).map(str::to_owned).map_err(|problem| to_error(&[problem]))
 }
 
+/// As [`read_file`], for a file that is read without being asked for: one that would be waited for is refused.
+pub fn read_settings(path: &Path) -> Result<String> {
+    let kind = std::fs::metadata(path).map(|found| found.file_type());
+    if kind.is_ok_and(|kind| !kind.is_file() && !kind.is_dir() && path != Path::new("/dev/null")) {
+        let message = format!("{}: it is a pipe or a device, not a file", path.display());
+        return Err(Error::new(ErrorKind::Io, message));
+    }
+    read_file(path)
+}
+
 /// What an I/O error says, in the words people know.
 fn io_words(error: &std::io::Error) -> String {
     match error.kind() {

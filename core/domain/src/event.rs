@@ -16,6 +16,8 @@ pub struct NewEvent {
     pub plan_id: Option<PlanId>,
     /// The root of that plan.
     pub root_plan_id: Option<PlanId>,
+    /// A ULID that all events of one request share: a command, a message of an editor, and the worker it starts.
+    pub correlation_id: Option<String>,
     /// The actor behind it.
     pub actor_name: Option<String>,
     /// The project.
@@ -33,6 +35,7 @@ impl NewEvent {
             event_type: event_type.to_owned(),
             plan_id: None,
             root_plan_id: None,
+            correlation_id: None,
             actor_name: None,
             project_name: None,
             user_identity: None,
@@ -64,6 +67,8 @@ pub struct Event {
     pub plan_id: Option<PlanId>,
     /// The root of that plan.
     pub root_plan_id: Option<PlanId>,
+    /// A ULID that all events of one request share: a command, a message of an editor, and the worker it starts.
+    pub correlation_id: Option<String>,
     /// The actor behind it.
     pub actor_name: Option<String>,
     /// The project.

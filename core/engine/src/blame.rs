@@ -330,6 +330,9 @@ fn removed_by(line: u32, writes: &[(DecisionId, Vec<Hunk>)]) -> Option<DecisionI
 fn blamed(plan: &Plan, decisions: &BTreeMap<DecisionId, Decision>, claim: Claim) -> Option<BlamedSegment> {
     let decision = decisions.get(&claim.segment.decision_id)?;
     let Segment { start, lines, .. } = claim.segment;
+    let strategy = strategy_behind(decision, decisions);
+    let by_a_person = |d: &Decision| d.decision_type == DecisionType::UserIntervention;
+    let standing = strategy.as_ref().and_then(|s| decisions.get(&s.decision_id));
     Some(BlamedSegment {
         start_line: start + 1,
         end_line: start + lines,
@@ -346,7 +349,8 @@ fn blamed(plan: &Plan, decisions: &BTreeMap<DecisionId, Decision>, claim: Claim)
         status: decision.status(),
         created: decision.created_at.seconds_rfc3339(),
         action: plan.action.to_string(),
-        strategy: strategy_behind(decision, decisions),
+        answered: by_a_person(decision) || standing.is_some_and(by_a_person),
+        strategy,
         proposed_text: claim.proposed_text,
         commit: None,
     })

@@ -8,6 +8,7 @@ use serde_json::Value;
 use agents_domain::{Error, ErrorKind, Result};
 
 use crate::Engine;
+use crate::correlation;
 use crate::operations as ops;
 
 /// What precedes every method name on protocols that need a namespace of their own.
@@ -126,14 +127,14 @@ fn run_json<O: Operation>(engine: &Engine, params: Value) -> Result<Value> {
 impl Engine {
     /// Carries an operation out.
     pub fn call<O: Operation>(&self, operation: O) -> Result<O::Output> {
-        operation.run(self)
+        correlation::request(|| operation.run(self))
     }
 
     /// Carries an operation out by its method name (with or without [`METHOD_PREFIX`]).
     pub fn call_json(&self, method: &str, params: Value) -> Result<Value> {
         let bare = method.strip_prefix(METHOD_PREFIX).unwrap_or(method);
         match catalogue().iter().find(|o| o.method == bare) {
-            Some(operation) => (operation.run)(self, params),
+            Some(operation) => correlation::request(|| (operation.run)(self, params)),
             None => {
                 Err(Error::new(ErrorKind::OperationNotFound, format!("there is no operation `{method}`")))
             }

@@ -9,6 +9,7 @@ mod checkpoints;
 mod children;
 mod clock;
 mod drift;
+mod correlation;
 pub mod facade;
 mod invariants;
 mod lookup;

@@ -62,11 +62,16 @@ pub(crate) fn advance_in(
 ) -> Result<Vec<Effect>> {
     let read_at = plan.updated_at;
     let failed = plan.failure.clone();
+    let before = (plan.phase, plan.state);
     let effects = plan.advance(event, context, clock::now())?;
+    tracing::info!(
+        plan_id = %plan.plan_id, attempt = plan.attempt, awaits = plan.awaiting.as_ref().map(|a| a.kind.as_str()),
+        "{}/{} becomes {}/{}", before.0, before.1, plan.phase, plan.state
+    );
     w.update_plan(plan, read_at)?;
     for effect in &effects {
         for event in effect.events(plan) {
-            w.append_event(&NewEvent { user_identity: Some(engine.user.clone()), ..event }, clock::now())?;
+            engine.append_event(w, event)?;
         }
     }
     if plan.state == State::Cancelled {
@@ -192,10 +197,7 @@ pub(crate) fn emit(
     event_type: &str,
     facts: Value,
 ) -> Result<()> {
-    let mut event = NewEvent::of_plan(event_type, plan, facts);
-    event.user_identity = Some(engine.user.clone());
-    w.append_event(&event, clock::now())?;
-    Ok(())
+    engine.append_event(w, NewEvent::of_plan(event_type, plan, facts))
 }
 
 /// Appends an audit record about a plan.

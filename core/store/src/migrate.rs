@@ -123,9 +123,13 @@ fn back_up(conn: &Connection, path: &Path) -> StoreResult<()> {
     let beside = path.parent().unwrap_or(Path::new(".")).join("backups");
     let folder = free_name(&beside, &time);
     crate::blobs::make_folder(&folder)?;
-    let copy = folder.join(path.file_name().unwrap_or(path.as_os_str()));
-    crate::sqlite::create_empty(&copy)?;
-    conn.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).map_err(told)?;
+    copy(conn, &folder.join(path.file_name().unwrap_or(path.as_os_str()))).map_err(|fault| fault.told(path))
+}
+
+/// Copies the database into a new file for the user only.
+pub(crate) fn copy(conn: &Connection, to: &Path) -> Result<(), Fault> {
+    crate::sqlite::create_empty(to)?;
+    conn.execute("VACUUM INTO ?1", [to.to_string_lossy()])?;
     Ok(())
 }
 

@@ -216,6 +216,10 @@ impl Store for SqliteStore {
         Ok(Some(Box::new(FileLease { epoch, _lock: held })))
     }
 
+    fn copy_to(&self, path: &Path) -> StoreResult<()> {
+        migrate::copy(&self.connect(Use::Write)?, path).map_err(|fault| fault.told(path))
+    }
+
     fn is_leased(&self, plan: PlanId) -> StoreResult<bool> {
         is_held(&self.lock_path(plan))
     }

@@ -175,6 +175,12 @@ fn user() -> String {
     })
 }
 
+/// Where a file that defines something is; what came through a pipe or from a device stays as it was named.
+pub fn config_path(path: &str) -> Result<Option<String>> {
+    let is_file = Path::new(path).metadata().is_ok_and(|found| found.is_file());
+    if is_file { absolute(path).map(Some) } else { Ok(None) }
+}
+
 /// A path as it is meant in this directory; `~/` is left to the configuration.
 pub fn absolute(path: &str) -> Result<String> {
     if path.starts_with("~/") || path == "~" {

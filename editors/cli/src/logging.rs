@@ -83,6 +83,17 @@ impl Plan {
         }
     }
 
+    /// As [`Plan::new`], for a worker: warnings and worse always go to stderr, which is the log of its plan.
+    pub fn of_worker(verbose: u8, config: &Config) -> Self {
+        let asked = Self::new(verbose, config);
+        Self { level: asked.level.max(LevelFilter::WARN), terminal: Some(Stream::Stderr), ..asked }
+    }
+
+    /// Warnings are logged where a person sees them.
+    pub fn shows_warnings(&self) -> bool {
+        self.terminal.is_some() && self.level >= LevelFilter::WARN
+    }
+
     /// Starts to log.
     ///
     /// # Errors

@@ -80,6 +80,8 @@ fn start(cli: Cli) -> ExitCode {
         Command::Diagnostics(args) => in_output_anyway(path, &cli.global, |run, mistake| {
             commands::diagnostics::run(run, mistake.as_ref(), &args)
         }),
+        // Whoever asks for help with a broken configuration is asked for the version.
+        Command::Version => in_output_anyway(path, &cli.global, |run, _| commands::version::run(run)),
         Command::Init(args) => {
             in_output_anyway(path, &cli.global, |run, mistake| commands::init::run(run, mistake, args))
         }
@@ -148,9 +150,15 @@ fn open_with(
     };
     let (env, mistake) = load(global).map_err(|e| fail(e.into()))?;
     let format = env.format(global.format, &caps).map_err(|e| fail(e.into()))?;
-    logging::Plan::new(global.verbose, &env.config).start().map_err(|e| fail(e.into()))?;
+    let log = logging::Plan::new(global.verbose, &env.config);
+    let logged = log.shows_warnings();
+    log.start().map_err(|e| fail(e.into()))?;
     for warning in env.config.warnings() {
         tracing::warn!("{warning}");
+        if !logged {
+            // Never to stdout; a reader that went away wants no warning.
+            let _ = writeln!(io::stderr().lock(), "warning: {warning}");
+        }
     }
     let out = Output::open(Options::process(path, format, caps));
     Ok((Run { out, env, last_words: Arc::default(), undo: Arc::default() }, mistake))

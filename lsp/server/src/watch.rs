@@ -353,6 +353,7 @@ impl Watcher {
             return;
         }
         let snapshot = self.shared.session.latest();
+        let mut told: Vec<(u8, String)> = Vec::new();
         for plan in &changes.plans {
             let after = changes.ended.get(plan).or_else(|| world.plans.get(plan));
             let Some(after) = after.filter(|after| world.concerns(after, snapshot.folders())) else {
@@ -365,8 +366,13 @@ impl Watcher {
                 None => false,
             };
             if let Some((kind, what)) = news(after).filter(|_| !said) {
-                self.shared.message(kind, &format!("Plan {} ({}) {what}", short(*plan), after.action));
+                told.push((kind, format!("Plan {} ({}) {what}", short(*plan), after.action)));
             }
+        }
+        // One message for all: two in a row make some editors wait for a key.
+        if let Some(kind) = told.iter().map(|(kind, _)| *kind).min() {
+            let words: Vec<String> = told.into_iter().map(|(_, words)| words).collect();
+            self.shared.message(kind, &words.join("; "));
         }
     }
 }

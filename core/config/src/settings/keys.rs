@@ -138,6 +138,22 @@ impl Key {
         }
     }
 
+    /// Its default as TOML; an unset key is an empty text.
+    pub fn default_toml(&self) -> String {
+        let list = |items: Vec<String>| format!("[{}]", items.join(", "));
+        match self.default {
+            Default::Unset => "\"\"".to_owned(),
+            Default::Word(word) => format!("{word:?}"),
+            Default::Is(value) => value.to_string(),
+            Default::Whole(value) => value.to_string(),
+            Default::Real(value) => format!("{value:?}"),
+            Default::List(items) => list(items.iter().map(|item| format!("{item:?}")).collect()),
+            Default::Wholes(items) => list(items.iter().map(ToString::to_string).collect()),
+            Default::DataDir => "\"~/.cleveragents\"".to_owned(),
+            Default::InDataDir(rest) => format!("\"~/.cleveragents/{rest}\""),
+        }
+    }
+
     /// The prefix of a key that ends in `.*`.
     pub(super) fn open_prefix(&self) -> Option<&'static str> {
         self.name.strip_suffix(".*")

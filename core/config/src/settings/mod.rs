@@ -269,7 +269,7 @@ impl Config {
     /// Locates, reads and resolves; a file that does not exist is an empty one.
     pub fn open(flags: Vec<(&str, String)>, env: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let path = locate(&flags, env)?.config_file;
-        let file = match problem::read_file(&path) {
+        let file = match problem::read_settings(&path) {
             Ok(text) => Some(ConfigFile { path, text }),
             Err(error) if error.kind == ErrorKind::NotFound => None,
             Err(error) => return Err(Error { kind: ErrorKind::Configuration, ..error }),

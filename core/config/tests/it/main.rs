@@ -4,6 +4,7 @@
 
 mod action;
 mod language_server;
+mod reference;
 mod robustness;
 mod settings;
 mod settings_set;

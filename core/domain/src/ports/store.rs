@@ -1,5 +1,7 @@
 //! The one shared truth of all processes: repositories, transactions, events, blobs and leases.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -109,6 +111,9 @@ pub trait Store: Send + Sync {
 
     /// Takes the plan's exclusive lock and the next lease epoch, or `None` when a live worker has it.
     fn try_lease(&self, plan: PlanId) -> StoreResult<Option<Box<dyn Lease>>>;
+
+    /// Copies everything that is searched, as it is now, into a new file for backups; blobs stay where they are.
+    fn copy_to(&self, path: &Path) -> StoreResult<()>;
 
     /// Whether a live worker holds the plan.
     fn is_leased(&self, plan: PlanId) -> StoreResult<bool>;
@@ -434,6 +439,8 @@ pub trait EventReads {
     /// Events after a sequence number, oldest first.
     fn events_after(&self, sequence: i64, plan: Option<PlanId>, limit: usize) -> StoreResult<Vec<Event>>;
     fn last_event(&self) -> StoreResult<i64>;
+    /// The request that the latest event of a plan is of.
+    fn last_correlation(&self, plan: PlanId) -> StoreResult<Option<String>>;
     /// The latest `plan.progress` event of a plan.
     fn last_progress(&self, plan: PlanId) -> StoreResult<Option<Event>>;
     /// Newest first.

@@ -15,8 +15,11 @@ use crate::{Engine, Operation, clock, invariants};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Create {
-    /// The file as the person named it.
+    /// The file as the person named it, which messages repeat.
     pub config: String,
+    /// Where the file is, which is kept: absolute. As it was named unless given.
+    #[serde(default)]
+    pub path: Option<String>,
     /// What the file says.
     pub text: String,
 }
@@ -88,7 +91,7 @@ impl Operation for Create {
         let now = clock::now();
         let action = Action {
             definition: loaded.value,
-            config_path: self.config.clone(),
+            config_path: self.path.unwrap_or(self.config),
             source: self.text.clone(),
             created_at: now,
             updated_at: now,
@@ -329,10 +332,6 @@ impl Operation for Show {
 
     fn run(self, engine: &Engine) -> Result<ShowOutput> {
         let (action, history) = find(engine, &self.name)?;
-        let clock_text = |ms: u64| {
-            let seconds = ms / 1000;
-            format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
-        };
         Ok(ShowOutput {
             action: view(engine, &action),
             long_description: action.definition.long_description,
@@ -340,7 +339,7 @@ impl Operation for Show {
                 plans_created: history.plans,
                 plans_completed: history.applied,
                 plans_failed: history.errored,
-                avg_duration: history.mean_duration_ms.map(clock_text),
+                avg_duration: history.mean_duration_ms.map(super::plan::clock_text),
                 avg_cost: None,
             },
         })

@@ -29,8 +29,11 @@ const ALL_CAPABILITIES: [Capability; 9] = [
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Add {
-    /// The file as the person named it.
+    /// The file as the person named it, which messages repeat.
     pub config: String,
+    /// Where the file is, which is kept: absolute. As it was named unless given.
+    #[serde(default)]
+    pub path: Option<String>,
     /// What the file says.
     pub text: String,
     /// Replace a server of that name.
@@ -73,7 +76,8 @@ impl Operation for Add {
             LanguageId::from_name(name).map(|id| id.as_str().to_owned())
         }));
         let definition = loaded.value;
-        let updated = register(engine, &definition, &self.config, &self.text, self.update)?;
+        let path = self.path.as_deref().unwrap_or(&self.config);
+        let updated = register(engine, &definition, path, &self.text, self.update)?;
         Ok(AddOutput {
             lsp_server: AddedServer {
                 name: definition.name.to_string(),

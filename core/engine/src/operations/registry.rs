@@ -62,7 +62,7 @@ pub(super) fn pattern(text: Option<&str>) -> Result<Option<regex::Regex>> {
 /// Tells every watcher that something is registered or changed, so that it reads anew.
 pub(super) fn changed(engine: &Engine, w: &dyn Writer, entity: &str, name: &str, change: &str) -> Result<()> {
     let facts = json!({ "entity_type": entity, "entity_name": name, "change": change });
-    append(engine, w, "registry.changed", facts)
+    engine.append_event(w, NewEvent::new("registry.changed", facts))
 }
 
 /// Tells every watcher, and the audit log, that something is gone and what went with it.
@@ -74,7 +74,7 @@ pub(super) fn deleted(
     cascade: Value,
 ) -> Result<()> {
     let facts = json!({ "entity_type": entity, "entity_name": name, "cascade_effects": cascade });
-    append(engine, w, "entity.deleted", facts.clone())?;
+    engine.append_event(w, NewEvent::new("entity.deleted", facts.clone()))?;
     w.append_audit(&AuditEntry {
         event_type: "entity_deleted".to_owned(),
         plan_id: None,
@@ -84,12 +84,5 @@ pub(super) fn deleted(
         details: facts,
         created_at: clock::now(),
     })?;
-    Ok(())
-}
-
-fn append(engine: &Engine, w: &dyn Writer, event_type: &str, facts: Value) -> Result<()> {
-    let mut event = NewEvent::new(event_type, facts);
-    event.user_identity = Some(engine.user.clone());
-    w.append_event(&event, clock::now())?;
     Ok(())
 }

@@ -167,6 +167,7 @@ impl Worker<'_> {
                 }
             }
         }
+        tracing::info!(resources = done.len(), "the changes are applied");
         fault::point("worker.apply-done");
         self.record_applied(&done)?;
         for target in &targets {

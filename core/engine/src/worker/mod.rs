@@ -19,7 +19,10 @@ use agents_domain::{Error, Result};
 use agents_sandbox::fault;
 use serde_json::json;
 
+use tracing::Instrument;
+
 use crate::Engine;
+use crate::correlation;
 use crate::records::{self, advance, emit};
 
 /// How a worker ended.
@@ -39,7 +42,7 @@ pub enum Ended {
 pub async fn run(engine: &Engine, id: PlanId) -> Result<Ended> {
     let Some(lease) = engine.store.try_lease(id)? else { return Ok(Ended::Held) };
     let worker = Worker { engine, id, lease };
-    let worked = worker.work().await;
+    let worked = correlation::goes_on(engine, id, worker.work()).await;
     drop(worker);
     let ended = worked?;
     if ended == Ended::Paused {
@@ -83,29 +86,38 @@ impl From<agents_domain::ports::store::StoreError> for Stop {
 
 impl Worker<'_> {
     async fn work(&self) -> Result<Ended> {
+        tracing::info!(plan_id = %self.id, epoch = self.lease.epoch(), "the worker takes the plan up");
         self.take_over()?;
         loop {
             let plan = self.plan()?;
-            if plan.awaiting.is_some() {
-                return Ok(Ended::Paused);
-            }
-            let done = match (plan.phase, plan.state) {
-                (_, State::Queued) => {
-                    if !self.take()? {
-                        return Ok(Ended::NoSlot);
-                    }
-                    Ok(())
-                }
-                (Phase::Strategize | Phase::Execute, State::Processing) => self.run_phase(&plan).await,
-                (Phase::Apply, State::Processing) => self.run_apply(&plan),
-                _ => return Ok(Ended::Paused),
-            };
-            match done {
-                Ok(()) | Err(Stop::Moved) => {}
-                Err(Stop::Failed(failure)) => self.fail(failure)?,
-                Err(Stop::Broken(error)) => self.fail(broken(&plan, error))?,
+            if let Some(ended) = self.work_on(&plan).instrument(span_of(&plan)).await? {
+                return Ok(ended);
             }
         }
+    }
+
+    /// Brings the plan on by one phase; how the worker ends, when there is nothing to do.
+    async fn work_on(&self, plan: &Plan) -> Result<Option<Ended>> {
+        if plan.awaiting.is_some() {
+            return Ok(Some(Ended::Paused));
+        }
+        let done = match (plan.phase, plan.state) {
+            (_, State::Queued) => {
+                if !self.take()? {
+                    return Ok(Some(Ended::NoSlot));
+                }
+                Ok(())
+            }
+            (Phase::Strategize | Phase::Execute, State::Processing) => self.run_phase(plan).await,
+            (Phase::Apply, State::Processing) => self.run_apply(plan),
+            _ => return Ok(Some(Ended::Paused)),
+        };
+        match done {
+            Ok(()) | Err(Stop::Moved) => {}
+            Err(Stop::Failed(failure)) => self.fail(failure)?,
+            Err(Stop::Broken(error)) => self.fail(broken(plan, error))?,
+        }
+        Ok(None)
     }
 
     fn plan(&self) -> Result<Plan> {
@@ -201,6 +213,7 @@ impl Worker<'_> {
 
     /// Records a failure in the plan; the machine says whether the step is tried again.
     fn fail(&self, failure: PlanFailure) -> Result<()> {
+        tracing::warn!(category = failure.category, step = failure.step, "{}", failure.message);
         let outcome = self.write(|w, plan| {
             if plan.phase == Phase::Apply {
                 self.advance(w, plan, &Event::ApplyFailed(failure.clone()))?;
@@ -239,6 +252,15 @@ impl Worker<'_> {
             tracing::warn!(plan = %self.id, %error, "progress was not recorded");
         }
     }
+}
+
+/// What every line of the log says of the plan.
+fn span_of(plan: &Plan) -> tracing::Span {
+    let parent = plan.parent_plan_id.map(|id| id.to_string());
+    tracing::info_span!(
+        "plan", plan_id = %plan.plan_id, root_plan_id = %plan.root_plan_id, parent_plan_id = parent.as_deref(),
+        phase = %plan.phase, state = %plan.state, attempt = plan.attempt,
+    )
 }
 
 /// The outcome of a transaction, where a plan that somebody moved is no error.

@@ -22,6 +22,7 @@ impl Worker<'_> {
     /// Carries the next request out and commits it; `false` when a person must answer first.
     pub(super) fn carry_out(&self, run: &mut ActorRun, sandboxes: &[OpenSandbox]) -> Result<bool, Stop> {
         let Some(request) = run.requests.get(run.done).cloned() else { return Ok(true) };
+        log(run, &request);
         let decisions = self.engine.view(|r| r.decisions(self.id))?;
         if let Request::RecordDecision(draft) = &request {
             self.record(run, draft, &decisions)?;
@@ -235,6 +236,7 @@ impl Worker<'_> {
 
     /// Commits that a request failed; the step's other requests are not run.
     fn refuse(&self, run: &mut ActorRun, message: String) -> Result<(), Stop> {
+        tracing::warn!(step = run.step, request = run.done, "the request was refused: {message}");
         if let Some(Request::Tool { tool, .. }) = run.requests.get(run.done) {
             let facts =
                 json!({ "tool_name": tool, "error_code": "refused", "message": message, "transient": false });
@@ -253,6 +255,18 @@ impl Worker<'_> {
         *run = next;
         Ok(())
     }
+}
+
+/// What is about to be done: kinds and keys, never contents.
+fn log(run: &ActorRun, request: &Request) {
+    let (kind, key) = match request {
+        Request::RecordDecision(draft) => ("record a decision", Some(&draft.key)),
+        Request::Tool { tool, decision, .. } => (tool.as_str(), decision.as_ref()),
+        Request::Checkpoint { decision, .. } => ("checkpoint", Some(decision)),
+        Request::Undo { decision } => ("undo", Some(decision)),
+    };
+    let (step, number, of) = (run.step, run.done + 1, run.requests.len());
+    tracing::info!(step, request = number, of, decision = key.map(String::as_str), "{kind}");
 }
 
 /// The active decision a request is carried out under, when it still says what the step proposed.

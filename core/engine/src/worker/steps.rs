@@ -94,6 +94,7 @@ impl Worker<'_> {
             told: Mutex::new(None),
             tell: Arc::new(|p| self.progress(plan, &p.label, Some(p.done), p.total)),
         };
+        tracing::info!(actor = %name, sandboxes = sandboxes.len(), "the actor begins");
         let began = std::time::Instant::now();
         let told = |event: &str, facts: Value| {
             self.write(|w, plan| Ok(emit(self.engine, w, plan, event, facts.clone())?))
@@ -109,6 +110,7 @@ impl Worker<'_> {
             Ok(()) | Err(Stop::Moved) => ("actor.completed", None),
         };
         let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(actor = %name, duration_ms = took, "{event}");
         let facts = json!({ "phase": plan.phase, "actor": name, "duration_ms": took, "message": message });
         // The phase's own end matters more than a plan that was cancelled under it.
         if let Err(Stop::Broken(error)) = told(event, facts) {
@@ -232,6 +234,7 @@ impl Worker<'_> {
         seen: &[agents_domain::plan::Guidance],
     ) -> Result<(), Stop> {
         let StepOutput { state, requests, progress, outcome } = output;
+        tracing::info!(step = run.step + 1, requests = requests.len(), "the actor has made a step");
         let next = ActorRun {
             step: run.step + 1,
             state,

@@ -295,7 +295,16 @@ fn a_failing_actor_leaves_an_errored_plan_that_says_why_and_can_be_retried() {
     assert_eq!(status["error"]["message"], "the oracle is silent");
     let errors = bench.ok("plan/errors", json!({ "plan": plan }));
     assert_eq!(errors["error_category"], "actor");
-    assert!(errors["recovery_hints"][0]["cli_command"].as_str().unwrap().contains(&plan));
+    // The hints are what the plan takes now.
+    let hints: Vec<&str> = errors["recovery_hints"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|h| h["cli_command"].as_str())
+        .collect();
+    assert_eq!(errors["recovery_hints"][0]["action"], "retry");
+    assert_eq!(hints[0], format!("agents plan execute {plan}"));
+    assert_eq!(hints.len(), status["allowed_actions"].as_array().unwrap().len());
     bench.ok("plan/execute", json!({ "plan": plan }));
     bench.work(&plan);
     assert_eq!(bench.status(&plan)["state"], "errored");

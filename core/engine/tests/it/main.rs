@@ -4,13 +4,17 @@
 
 mod checkpoints;
 mod config;
+mod events;
 mod harness;
 mod invariants;
+mod init;
 mod known_servers;
 mod lifecycle;
 mod machine;
 mod notes;
 mod read_only;
+mod projects;
 mod reference;
 mod registry;
+mod resources;
 mod system;

@@ -9,8 +9,8 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::Tx;
 use super::values::{Json, Parsed, limit, text};
 
-const COLUMNS: &str = "sequence, timestamp, event_type, plan_id, root_plan_id, actor_name, project_name, \
-                       user_identity, details";
+const COLUMNS: &str = "sequence, timestamp, event_type, plan_id, root_plan_id, correlation_id, actor_name, \
+                       project_name, user_identity, details";
 
 fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
     Ok(Event {
@@ -19,10 +19,11 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
         event_type: row.get(2)?,
         plan_id: row.get::<_, Option<Parsed<_>>>(3)?.map(|id| id.0),
         root_plan_id: row.get::<_, Option<Parsed<_>>>(4)?.map(|id| id.0),
-        actor_name: row.get(5)?,
-        project_name: row.get(6)?,
-        user_identity: row.get(7)?,
-        details: row.get::<_, Json<_>>(8)?.0,
+        correlation_id: row.get(5)?,
+        actor_name: row.get(6)?,
+        project_name: row.get(7)?,
+        user_identity: row.get(8)?,
+        details: row.get::<_, Json<_>>(9)?.0,
     })
 }
 
@@ -59,6 +60,18 @@ impl EventReads for Tx<'_> {
         })
     }
 
+    fn last_correlation(&self, plan: PlanId) -> StoreResult<Option<String>> {
+        self.run(|conn| {
+            let found = conn
+                .prepare_cached(
+                    "SELECT correlation_id FROM events WHERE plan_id = ?1 ORDER BY sequence DESC LIMIT 1",
+                )?
+                .query_row([plan.to_string()], |row| row.get(0))
+                .optional()?;
+            Ok(found.flatten())
+        })
+    }
+
     fn last_progress(&self, plan: PlanId) -> StoreResult<Option<Event>> {
         self.run(|conn| {
             Ok(conn
@@ -89,14 +102,16 @@ impl EventWrites for Tx<'_> {
         self.run(|conn| {
             conn.prepare_cached(
                 "INSERT INTO events (
-                     timestamp, event_type, plan_id, root_plan_id, actor_name, project_name, user_identity, details
-                 ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                     timestamp, event_type, plan_id, root_plan_id, correlation_id, actor_name, project_name,
+                     user_identity, details
+                 ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?
             .execute(params![
                 at.to_string(),
                 event.event_type,
                 text(event.plan_id.as_ref()),
                 text(event.root_plan_id.as_ref()),
+                event.correlation_id,
                 event.actor_name,
                 event.project_name,
                 event.user_identity,

@@ -18,8 +18,8 @@ CREATE TABLE plans (
     estimation_actor_name TEXT,
     invariant_actor_name TEXT,
     created_by TEXT,
-    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f', 'now')),
-    updated_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f', 'now')),
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')),
+    updated_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')),
     completed_at TEXT,
     error_message TEXT,
     error_traceback TEXT,
@@ -112,7 +112,7 @@ CREATE TABLE decisions (
     corrects_decision_id TEXT REFERENCES decisions(decision_id),
     superseded_by TEXT REFERENCES decisions(decision_id),
     sequence_number INTEGER NOT NULL,
-    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f', 'now')),
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')),
     actor_reasoning TEXT,
     correction_reason TEXT,
     decision_key TEXT,
@@ -222,8 +222,8 @@ CREATE TABLE resources (
     location TEXT,
     content_hash TEXT,
     sandbox_strategy TEXT,
-    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f', 'now')),
-    updated_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f', 'now'))
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')),
+    updated_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'))
 );
 
 CREATE UNIQUE INDEX idx_resources_name ON resources(name) WHERE name IS NOT NULL;
@@ -235,7 +235,7 @@ CREATE TABLE resource_links (
     child_id TEXT NOT NULL REFERENCES resources(resource_id) ON DELETE CASCADE,
     link_type TEXT DEFAULT 'contains'
         CHECK (link_type IN ('contains', 'references', 'derived_from', 'physical-to-virtual')),
-    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f', 'now')),
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')),
     auto_discovered BOOLEAN NOT NULL DEFAULT FALSE,
     coherence TEXT,
     PRIMARY KEY (parent_id, child_id),
@@ -259,7 +259,7 @@ CREATE TABLE project_resources (
     project_name TEXT NOT NULL,
     resource_id TEXT NOT NULL REFERENCES resources(resource_id),
     read_only BOOLEAN DEFAULT FALSE,
-    linked_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f', 'now')),
+    linked_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')),
     alias TEXT,
     PRIMARY KEY (project_name, resource_id)
 );
@@ -296,7 +296,7 @@ CREATE TABLE checkpoint_metadata (
     resource_id TEXT REFERENCES resources(resource_id) ON DELETE SET NULL,
     filesystem_path TEXT NOT NULL,
     size_bytes INTEGER,
-    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f', 'now')),
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')),
     data TEXT NOT NULL
 );
 
@@ -312,7 +312,7 @@ CREATE TABLE correction_attempts (
     guidance TEXT NOT NULL,
     archived_artifacts_path TEXT,
     state TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'executing', 'completed', 'failed')),
-    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f', 'now')),
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')),
     completed_at TEXT,
     original_subtree_snapshot TEXT,
     correction_reason TEXT
@@ -349,7 +349,7 @@ CREATE TABLE audit_log (
     actor_name TEXT,
     user_identity TEXT,
     details TEXT NOT NULL,
-    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f', 'now'))
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'))
 );
 
 CREATE INDEX idx_audit_event ON audit_log(event_type);
@@ -362,6 +362,7 @@ CREATE TABLE events (
     timestamp TEXT NOT NULL,
     plan_id TEXT,
     root_plan_id TEXT,
+    correlation_id TEXT,
     actor_name TEXT,
     project_name TEXT,
     user_identity TEXT,

@@ -224,3 +224,25 @@ fn a_defect_of_the_caller_is_told_with_the_rule_it_broke() {
         other => panic!("{other:?}"),
     }
 }
+
+// STORE-008: what the database fills in by itself reads like what the program writes
+#[test]
+fn default_times_have_the_format_of_written_ones() {
+    let folder = folder();
+    drop(open(folder.path()));
+    let conn = raw(folder.path());
+    let tables: Vec<String> = conn
+        .prepare("SELECT sql FROM sqlite_master WHERE sql LIKE '%strftime%'")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert!(!tables.is_empty());
+    const DEFAULT: &str = "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')";
+    for sql in tables {
+        assert_eq!(sql.matches("strftime(").count(), sql.matches(DEFAULT).count(), "{sql}");
+    }
+    let now: String = conn.query_row(&format!("SELECT {DEFAULT}"), [], |row| row.get(0)).unwrap();
+    assert_eq!(now.parse::<agents_domain::Timestamp>().unwrap().to_string(), now);
+}

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::args::{ActionCommand, ActionListArgs, ActionStateArg, ConfigFileArgs, NameArgs};
 use crate::commands::{bullets, json, listed, optional, text, texts};
+use crate::compose;
 use crate::failure::Outcome;
 use crate::output::human::counted;
 use crate::output::{Kind, Output, Styled, col, dim, human, own};
@@ -22,7 +23,11 @@ pub fn run(run: &Run, command: ActionCommand) -> Outcome {
 fn create(run: &Run, args: ConfigFileArgs) -> Outcome {
     let out = &run.out;
     let text = agents_config::read_file(args.config.as_ref())?;
-    let created = run.env.engine()?.call(Create { config: args.config, text })?;
+    let created = run.env.engine()?.call(Create {
+        path: compose::config_path(&args.config)?,
+        config: args.config,
+        text,
+    })?;
     let data = json(&created)?;
     details(out, "Action Created", &data);
     for hint in &created.hints {

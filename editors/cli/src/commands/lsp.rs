@@ -46,18 +46,22 @@ fn add(run: &Run, args: LspAddArgs) -> Outcome {
     let LspAddArgs { config, update } = args;
     let text = agents_config::read_file(config.as_ref())?;
     let command = load_language_server(&text, &config).ok().map(|loaded| loaded.value.command);
-    let added = run.env.engine()?.call(Add { config: config.clone(), text, update }).map_err(|error| {
-        let exists = error.kind == ErrorKind::AlreadyExists;
-        let mut failure = Failure::from(error);
-        if let (true, Some(Value::Object(data))) = (exists, &mut failure.data) {
-            data.insert("hint".into(), "Use --update to overwrite".into());
-            data.insert(
-                "suggested_command".into(),
-                format!("agents lsp add --update --config {config}").into(),
-            );
-        }
-        failure
-    })?;
+    let added = run
+        .env
+        .engine()?
+        .call(Add { path: compose::config_path(&config)?, config: config.clone(), text, update })
+        .map_err(|error| {
+            let exists = error.kind == ErrorKind::AlreadyExists;
+            let mut failure = Failure::from(error);
+            if let (true, Some(Value::Object(data))) = (exists, &mut failure.data) {
+                data.insert("hint".into(), "Use --update to overwrite".into());
+                data.insert(
+                    "suggested_command".into(),
+                    format!("agents lsp add --update --config {config}").into(),
+                );
+            }
+            failure
+        })?;
     let data = json(&added)?;
     out.panel(None, "LSP Server Registered")
         .pick(&data, "lsp_server.name", "Name", Kind::Id)
@@ -239,6 +243,9 @@ fn start(global: &Global, args: &LspServeArgs) -> Result<ExitCode, Error> {
     let level = logging::level_of(global.verbose).unwrap_or(level).max(level);
     logging::start_plain(level, args.log_file.as_deref())?;
     let environment = Environment::load(global)?;
+    for warning in environment.config.warnings() {
+        tracing::warn!("{warning}");
+    }
     let engine = environment.engine()?;
     let mut banner = io::stderr();
     let lines = [

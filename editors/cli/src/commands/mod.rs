@@ -12,7 +12,7 @@ pub mod plan;
 mod project;
 mod quickstart;
 mod resource;
-mod version;
+pub mod version;
 pub mod worker;
 
 use agents_domain::Error;

@@ -197,6 +197,13 @@ fn delete(run: &Run, args: ProjectDeleteArgs) -> Outcome {
             .pick(&data, "deleted.plans_cancelled", "Plans Cancelled", Kind::Count)
             .pick(&data, "deleted.context_policies", "Context Policies", Kind::Text);
     }
+    out.panel(None, "Backup").pick(&data, "backups.snapshot", "Snapshot", Kind::Path).row(
+        "Kept",
+        match deleted.backups.retention_days {
+            0 => "until you remove it".to_owned(),
+            days => format!("for {}", counted(days.unsigned_abs(), "day", "days")),
+        },
+    );
     out.set_data(data);
     out.ok(if forced { "Project force-deleted" } else { "Project deleted" });
     Ok(())
@@ -241,6 +248,10 @@ fn unlink(run: &Run, args: ProjectUnlinkArgs) -> Outcome {
         .pick(&data, "resource_unlinked.project", "Project", Kind::Id)
         .pick(&data, "resource_unlinked.resource", "Resource", Kind::Id)
         .pick(&data, "resource_unlinked.type", "Type", Kind::Text);
+    out.panel(None, "Index Cleanup")
+        .pick(&data, "index_cleanup.text_index", "Text Index", Kind::Text)
+        .pick(&data, "index_cleanup.vectors", "Vectors", Kind::Text)
+        .pick(&data, "index_cleanup.graph_triples", "Graph Triples", Kind::Text);
     out.panel(None, "Project Summary")
         .row("Linked Resources", format!("{} remaining", unlinked.project_summary.linked_resources))
         .pick(&data, "project_summary.last_updated", "Last Updated", Kind::Time)

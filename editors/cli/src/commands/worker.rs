@@ -11,9 +11,6 @@ use crate::compose::Environment;
 use crate::logging;
 
 pub fn run(global: &Global, plan: &str) -> ExitCode {
-    let level = logging::level_of(global.verbose).unwrap_or(LevelFilter::WARN).max(LevelFilter::WARN);
-    // Without a log the work goes on; the plan's own record tells what fails.
-    let _ = logging::start_plain(level, None);
     match work(global, plan) {
         Ok(ended) => {
             tracing::info!(plan, ?ended, "the worker ends");
@@ -27,8 +24,16 @@ pub fn run(global: &Global, plan: &str) -> ExitCode {
 }
 
 fn work(global: &Global, plan: &str) -> Result<Ended, Error> {
+    let environment = Environment::load(global);
+    let logged = environment
+        .as_ref()
+        .is_ok_and(|found| logging::Plan::of_worker(global.verbose, &found.config).start().is_ok());
+    if !logged {
+        // Without a log the work goes on; the plan's own record tells what fails.
+        let _ = logging::start_plain(LevelFilter::WARN, None);
+    }
+    let engine = environment?.engine()?;
     let id = plan.parse()?;
-    let engine = Environment::load(global)?.engine()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

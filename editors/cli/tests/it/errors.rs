@@ -201,3 +201,60 @@ fn a_directory_that_cannot_be_written_is_said() {
     assert_eq!((ran.code, &document["status"]), (Some(1), &json!("error")), "{document:#}");
     assert!(document["error"]["message"].as_str().unwrap().contains("file"));
 }
+
+// CONF-005: said once, on stderr, whatever is asked for; stdout stays one document
+#[test]
+fn an_unknown_key_in_the_file_is_said_on_stderr_with_its_line_and_the_nearest_key() {
+    let world = World::new();
+    std::fs::create_dir(world.data()).unwrap();
+    std::fs::write(world.data().join("config.toml"), "[core]\nformt = \"json\"\n").unwrap();
+    let ran = world.run_in("json", &["version"]);
+    crate::world::document(&ran, &["version"]);
+    let file = world.data().join("config.toml");
+    let said = format!(
+        "warning: {}:2:1: there is no configuration key `core.formt`: did you mean `core.format`?\n",
+        file.display()
+    );
+    assert_eq!(ran.stderr, said);
+    // Logging shows it as well; it is not said twice.
+    let ran = world.run_in("json", &["-vv", "version"]);
+    assert_eq!(ran.stderr.matches("core.formt").count(), 1, "{}", ran.stderr);
+}
+
+// A pipe would be waited for, for ever.
+#[test]
+fn a_configuration_that_is_no_file_is_named_and_not_waited_for() {
+    let world = World::new();
+    std::fs::create_dir(world.data()).unwrap();
+    let path = world.data().join("config.toml");
+    for (kind, words) in
+        [("pipe", "it is a pipe or a device, not a file"), ("directory", "it is a directory")]
+    {
+        match kind {
+            "pipe" => nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+            _ => std::fs::create_dir(&path).unwrap(),
+        }
+        for args in [&["info"][..], &["config", "list"]] {
+            let refused = world.refused(args);
+            let message = refused["error"]["message"].as_str().unwrap();
+            assert!(message.contains("config.toml") && message.contains(words), "{kind}: {message}");
+        }
+        // The version is what a report of the problem begins with.
+        world.json(&["version"]);
+        let found = world.document(&["diagnostics"]);
+        assert_eq!(found["data"]["checks"][0]["status"], "error", "{found:#}");
+        let _ = std::fs::remove_file(&path);
+    }
+}
+
+// PLAN-103
+#[test]
+fn a_line_that_cannot_be_is_a_usage_error_with_the_reason() {
+    let world = World::new();
+    for (line, words) in [("0", "counted from 1"), ("99999999999999999999", "no file has more than")] {
+        let ran = world.run_in("json", &["plan", "blame", &format!("repo/a.txt:{line}")]);
+        let document = crate::world::document(&ran, &["plan", "blame"]);
+        assert_eq!(ran.code, Some(2));
+        assert!(document["error"]["message"].as_str().unwrap().contains(words), "{document:#}");
+    }
+}

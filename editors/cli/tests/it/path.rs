@@ -41,6 +41,8 @@ fn from_use_to_applied() {
     let data = &executed["data"];
     assert_eq!((&data["phase"], &data["state"]), (&json!("execute"), &json!("complete")), "{executed:#}");
     assert_eq!(data["awaiting"]["kind"], "apply_approval");
+    let labels = ["Collect context", "Run tools", "Build changeset", "Validate"];
+    assert_eq!(data["progress"], json!(labels.map(|label| json!({ "label": label, "status": "done" }))));
     assert_eq!((&data["attached"], &data["sandbox"]["strategy"]), (&json!(false), &json!("git_worktree")));
     assert_eq!(world.read("a.txt"), "one\ntwo\nthree\n", "only apply changes the checkout");
 

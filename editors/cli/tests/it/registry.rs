@@ -77,6 +77,8 @@ fn projects() {
     assert_eq!(blocked["messages"][0]["text"], "Delete blocked -- 1 active plan");
     let deleted = world.json(&["project", "delete", "--force", "--yes", "local/app"]);
     assert_eq!(deleted["data"]["deleted"]["plans_cancelled"], 1);
+    let snapshot = deleted["data"]["backups"]["snapshot"].as_str().unwrap();
+    assert!(snapshot.ends_with("/local-app.tgz") && std::path::Path::new(snapshot).is_file(), "{snapshot}");
     assert_eq!(world.at(&plan), "strategize/cancelled".to_owned());
 }
 
@@ -99,7 +101,12 @@ fn language_servers() {
     let listed = world.json(&["lsp", "list", "--language", "python"]);
     assert_eq!(listed["messages"][0]["text"], "1 LSP server listed (filtered: language=python)");
     assert_eq!(world.json(&["lsp", "list", "--language", "go"])["data"]["total"], 0);
-    assert_eq!(world.json(&["lsp", "show", "ruff"])["data"]["lsp_server"]["root_path"], "{{ project.root }}");
+    let shown = world.json(&["lsp", "show", "ruff"]);
+    assert_eq!(shown["data"]["lsp_server"]["root_path"], "{{ project.root }}");
+    assert_eq!(
+        shown["data"]["lsp_server"]["config"],
+        world.dir.path().join("ruff.yaml").display().to_string()
+    );
     let declined = world.run_in("json", &["lsp", "remove", "ruff"]);
     assert!(declined.stderr.starts_with("Remove LSP server local/ruff? [y/N]: "), "{}", declined.stderr);
     world.json(&["lsp", "remove", "-y", "ruff"]);
@@ -113,6 +120,8 @@ fn actions() {
     assert_eq!(world.refused(&["action", "create", "-c", "act.yaml"])["error"]["code"], "ALREADY_EXISTS");
     let shown = world.json(&["action", "show", "act"]);
     assert_eq!(shown["data"]["arguments"][0]["name"], "script");
+    // ACT-007: where the file is, from whatever directory one asks
+    assert_eq!(shown["data"]["config"], world.dir.path().join("act.yaml").display().to_string());
     let missing = world.refused(&["plan", "use", "act", "app"]);
     assert_eq!(missing["error"]["message"], "argument `script` is missing");
     assert_eq!(world.json(&["plan", "list"])["data"]["total"], 0, "a refused plan leaves no row");

@@ -107,7 +107,13 @@ impl Shared {
                 let params = json!({ "uri": uri, "takeFocus": true });
                 drop(self.client.request_raw::<Value>("window/showDocument", params));
             }
-            None => self.message(3, &content::summary(method, output)),
+            None => {
+                // Where a plan comes to is told by the watch; a second message would wait for a key in some editors.
+                let told = MOVES.contains(&method) && self.settings.notifications();
+                let notification = if told { "window/logMessage" } else { "window/showMessage" };
+                let words = content::summary(method, output);
+                self.client.notify_raw(notification, json!({ "type": 3, "message": words }));
+            }
         }
     }
 
@@ -116,6 +122,9 @@ impl Shared {
         self.client.notify_raw("window/showMessage", json!({ "type": kind, "message": message }));
     }
 }
+
+/// Operations after which the plan goes on by itself.
+const MOVES: [&str; 4] = ["plan/execute", "plan/apply", "plan/prompt", "plan/cancel"];
 
 /// Whether a person is to see the result: `{"show": true}` as the second argument.
 fn shown(arguments: &[Value]) -> bool {

@@ -103,28 +103,48 @@ impl Page {
 }
 
 /// Words of people and servers as Markdown that shows them as they are; what they set in backquotes stays code.
+///
+/// Only what would be read as a mark is escaped: some editors, Neovim among them, show every backslash.
 fn escape(words: &str) -> String {
-    let closed = words.matches('`').count().is_multiple_of(2);
+    let words: Vec<char> = words.trim_end().chars().collect();
+    let closed = words.iter().filter(|c| **c == '`').count().is_multiple_of(2);
+    let tildes = words.iter().filter(|c| **c == '~').count();
     let (mut out, mut code) = (String::with_capacity(words.len() + 8), false);
-    for c in words.trim_end().chars() {
+    for (at, &c) in words.iter().enumerate() {
+        let before = at.checked_sub(1).map(|at| words[at]);
+        let after = words.get(at + 1).copied();
+        let in_word = before.is_some_and(char::is_alphanumeric) && after.is_some_and(char::is_alphanumeric);
+        let blank_around = before.is_none_or(char::is_whitespace) && after.is_none_or(char::is_whitespace);
         match c {
             '`' if closed => code = !code,
-            '`' | '\\' | '*' | '_' | '[' | ']' | '#' | '|' | '~' if !code => out.push('\\'),
-            '<' if !code => {
+            _ if code => {}
+            '`' => out.push('\\'),
+            '\\' if after.is_some_and(|c| c.is_ascii_punctuation()) => out.push('\\'),
+            '*' if !blank_around => out.push('\\'),
+            '_' if !in_word && !blank_around => out.push('\\'),
+            ']' if after.is_some_and(|c| "([:".contains(c)) => out.push('\\'),
+            '#' if starts_line(&words[..at]) => out.push('\\'),
+            '~' if tildes > 1 => out.push('\\'),
+            '<' if after.is_some_and(|c| c.is_alphabetic() || "/!?".contains(c)) => {
                 out.push_str("&lt;");
                 continue;
             }
-            '&' if !code => {
+            '&' if after.is_some_and(|c| c.is_alphanumeric() || c == '#') => {
                 out.push_str("&amp;");
                 continue;
             }
             // Two blanks at the end of a line keep the break.
-            '\n' if !code => out.push_str("  "),
+            '\n' => out.push_str("  "),
             _ => {}
         }
         out.push(c);
     }
     out
+}
+
+/// Nothing but blanks since the last line break.
+fn starts_line(before: &[char]) -> bool {
+    before.iter().rev().take_while(|c| **c != '\n').all(|c| c.is_whitespace())
 }
 
 /// What is known of the decision behind a place.
@@ -245,6 +265,13 @@ mod tests {
         assert_eq!(escape("`__init__` is *not* Vec<T>"), "`__init__` is \\*not\\* Vec&lt;T>");
         assert_eq!(escape("one ` two"), "one \\` two");
         assert_eq!(escape("a\nb"), "a  \nb");
+        // What reads the same without a backslash gets none: editors may show it.
+        for plain in ["issue #12", "C#", "snake_case_name", "2 * 3", "~/.config", "a & b", "1 < 2", "[x] done", "a|b"] {
+            assert_eq!(escape(plain), plain);
+        }
+        assert_eq!(escape("# not a heading"), "\\# not a heading");
+        assert_eq!(escape("[a](b) ~~c~~ _d_"), "[a\\](b) \\~\\~c\\~\\~ \\_d\\_");
+        assert_eq!(escape("C:\\dir \\* &lt;"), "C:\\dir \\\\\\* &amp;lt;");
     }
 
     #[test]

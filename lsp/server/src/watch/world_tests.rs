@@ -21,6 +21,7 @@ fn event(sequence: i64, event_type: &str, details: Value) -> Event {
         event_type: event_type.to_owned(),
         plan_id: Some(plan()),
         root_plan_id: Some(plan()),
+        correlation_id: None,
         actor_name: None,
         project_name: None,
         user_identity: None,

@@ -19,7 +19,7 @@ pub(crate) fn path_of(config: &Config) -> PathBuf {
 
 /// What the file says now; nothing when it does not exist.
 pub(crate) fn read(path: &Path) -> Result<Option<ConfigFile>> {
-    match agents_config::read_file(path) {
+    match agents_config::read_settings(path) {
         Ok(text) => Ok(Some(ConfigFile { path: path.to_owned(), text })),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error { kind: ErrorKind::Configuration, ..error }),

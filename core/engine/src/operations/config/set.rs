@@ -230,8 +230,7 @@ fn tell(engine: &Engine, set: &SetOutput) -> Result<()> {
         let now = clock::now();
         let mut event = NewEvent::new("config.changed", facts.clone());
         event.project_name.clone_from(&set.project);
-        event.user_identity = Some(engine.user.clone());
-        w.append_event(&event, now)?;
+        engine.append_event(w, event)?;
         w.append_audit(&AuditEntry {
             event_type: "config_changed".to_owned(),
             plan_id: None,

@@ -53,7 +53,10 @@ pub struct BlamedSegment {
     pub plan_id: PlanId,
     pub question: String,
     pub chosen: String,
+    /// The confidence of what was chosen, when an actor chose it.
     pub confidence: Option<f64>,
+    /// A person chose it, here or in the strategy behind it.
+    pub answered: bool,
     pub threshold: Option<f64>,
     pub rationale: String,
     pub alternatives: Vec<String>,

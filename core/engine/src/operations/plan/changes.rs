@@ -7,13 +7,14 @@ use agents_domain::changes::{ChangeKind, FileDiff};
 use agents_domain::checkpoint::TierVerdict;
 use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
+use agents_domain::plan::machine::{AllowedAction, Verb};
 use agents_domain::plan::{Phase, Plan, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::project_text;
 use crate::drift::{self, Drift};
-use crate::{Engine, Operation, blame, sandboxes};
+use crate::{Engine, Operation, blame, records, sandboxes};
 
 /// Shows what a plan changes.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -435,6 +436,7 @@ impl Operation for Errors {
         let decisions = engine.view(|r| r.decisions(plan.plan_id))?;
         let failure =
             plan.failure.as_ref().filter(|_| matches!(plan.state, State::Errored | State::Constrained));
+        let hints = failure.map_or_else(Vec::new, |_| recovery_hints(&plan, &decisions));
         let history = decisions
             .into_iter()
             .filter(|d| {
@@ -459,23 +461,34 @@ impl Operation for Errors {
             retry_count: failure.map_or(0, |f| f.retries),
             max_retries: plan.profile.profile.safety.max_retries_per_step,
             is_retriable: failure.is_some_and(|f| f.recoverable),
-            recovery_hints: failure.map_or_else(Vec::new, |_| recovery_hints(&plan)),
+            recovery_hints: hints,
             history,
         })
     }
 }
 
-fn recovery_hints(plan: &Plan) -> Vec<RecoveryHint> {
-    let id = plan.plan_id;
-    let hint = |action: &str, message: &str, cli_command: String| RecoveryHint {
-        action: action.to_owned(),
-        message: message.to_owned(),
-        cli_command,
+/// What the plan takes now, in whole commands.
+fn recovery_hints(plan: &Plan, decisions: &[Decision]) -> Vec<RecoveryHint> {
+    // The last choice that stands is the one nearest to what failed.
+    let chosen = decisions
+        .iter()
+        .rev()
+        .find(|d| d.superseded_by.is_none() && d.decision_type.gate().is_some())
+        .map(|d| d.decision_id.to_string());
+    let hint = |action: AllowedAction| {
+        let (name, message) = match action.verb {
+            Verb::Execute | Verb::Apply => ("retry", "Try again from the last committed step"),
+            Verb::Correct => ("revert", "Take a decision back and decide it anew"),
+            Verb::Prompt => ("guide", "Say how to go on"),
+            Verb::Rollback => ("rollback", "Go back to a checkpoint"),
+            Verb::Cancel => ("cancel", "Give the plan up; its sandbox stays"),
+        };
+        let command = action.command.replace("GUIDANCE", "\"<GUIDANCE>\"");
+        let cli_command = match &chosen {
+            Some(decision) => command.replace("DECISION_ID", decision),
+            None => command,
+        };
+        RecoveryHint { action: name.to_owned(), message: message.to_owned(), cli_command }
     };
-    let retry = if plan.phase == Phase::Apply { "apply" } else { "execute" };
-    vec![
-        hint("retry", "Try again from the last committed step", format!("agents plan {retry} {id}")),
-        hint("guide", "Say how to go on", format!("agents plan prompt {id} \"<GUIDANCE>\"")),
-        hint("cancel", "Give the plan up; its sandbox stays", format!("agents plan cancel {id}")),
-    ]
+    records::allowed(plan).into_iter().map(hint).collect()
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{PhaseProgress, phase_progress};
+use super::{ExecuteProgress, execute_progress};
 use crate::records::{self, advance};
 use crate::{Engine, Operation, clock, invariants, sandboxes, worker};
 
@@ -45,7 +45,7 @@ pub struct ExecuteOutput {
     pub guidance: Vec<String>,
     pub started: String,
     pub strategy_summary: StrategySummary,
-    pub progress: Vec<PhaseProgress>,
+    pub progress: Vec<ExecuteProgress>,
     pub awaiting: Option<Awaiting>,
     pub allowed_actions: Vec<AllowedAction>,
 }
@@ -149,7 +149,7 @@ impl Operation for Execute {
                 .to_owned(),
                 headline: plan.summaries.get(&Phase::Strategize).map(|s| s.headline.clone()),
             },
-            progress: phase_progress(&plan),
+            progress: execute_progress(&plan),
             awaiting: plan.awaiting.clone(),
             allowed_actions: records::allowed(&plan),
         })

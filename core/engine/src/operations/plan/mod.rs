@@ -42,8 +42,46 @@ pub struct PhaseProgress {
     pub status: String,
 }
 
+/// One line of what Execute does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ExecuteProgress {
+    /// `Collect context`, `Run tools`, `Build changeset` or `Validate`.
+    pub label: String,
+    /// `pending`, `running`, `done` or `errored`.
+    pub status: String,
+}
+
+/// How far Execute is.
+fn execute_progress(plan: &Plan) -> Vec<ExecuteProgress> {
+    const LABELS: [&str; 4] = ["Collect context", "Run tools", "Build changeset", "Validate"];
+    // The line that is being done: those before it are done, those behind it are to come.
+    let at = match (plan.phase, plan.state) {
+        (Phase::Strategize, _) | (Phase::Execute, State::Queued) => 0,
+        (Phase::Apply, _) | (Phase::Execute, State::Complete) => LABELS.len(),
+        (Phase::Execute, _) if plan.sandboxes.is_empty() => 0,
+        (Phase::Execute, _) => 1,
+    };
+    let status = |line: usize| match plan.state {
+        _ if line != at => {
+            if line < at {
+                "done"
+            } else {
+                "pending"
+            }
+        }
+        _ if plan.phase == Phase::Strategize => "pending",
+        State::Errored => "errored",
+        State::Processing => "running",
+        _ => "pending",
+    };
+    let lines = LABELS.iter().enumerate();
+    lines
+        .map(|(line, label)| ExecuteProgress { label: (*label).to_owned(), status: status(line).to_owned() })
+        .collect()
+}
+
 /// `HH:MM:SS`.
-fn clock_text(millis: u64) -> String {
+pub(super) fn clock_text(millis: u64) -> String {
     let seconds = millis / 1000;
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::super::{plan, registry};
-use super::{find, paths, state_text};
+use super::{NO_INDEX, backup, find, paths, state_text};
 use crate::{Engine, Operation};
 
 /// Deletes a project; its resources stay registered, and their files as they are.
@@ -24,7 +24,7 @@ pub struct Delete {
 }
 
 /// What was deleted: `deletion_summary`, or `force_delete` and `deleted` when plans were cancelled.
-#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[allow(missing_docs, reason = "keys of the command's output")]
 pub struct DeleteOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,6 +33,28 @@ pub struct DeleteOutput {
     pub force_delete: Option<ForceDelete>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Deleted>,
+    pub index_cleanup: IndexCleanup,
+    pub backups: Backups,
+}
+
+/// What went from the indexes.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct IndexCleanup {
+    pub text_index: String,
+    pub vectors: String,
+    pub graph_triples: String,
+    pub storage_freed_mb: u64,
+}
+
+/// What was kept of it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct Backups {
+    /// The archive: the database with its audit log as it was before, and the project as JSON.
+    pub snapshot: String,
+    /// Days until `agents diagnostics --cleanup` removes it; 0 keeps it.
+    pub retention_days: i64,
 }
 
 /// A deleted project.
@@ -99,10 +121,11 @@ impl Operation for Delete {
 
     fn run(self, engine: &Engine) -> Result<DeleteOutput> {
         let (project, linked, plans) = find(engine, &self.name)?;
-        let name = project.name;
+        let name = project.name.clone();
         if !plans.is_empty() && !self.force {
             return Err(blocked(&name, &plans));
         }
+        let snapshot = backup::project(engine, &project, &linked, &plans)?;
         let mut cancelled = Vec::new();
         for row in &plans {
             let reason = Some(format!("project {name} is deleted"));
@@ -122,20 +145,38 @@ impl Operation for Delete {
             registry::deleted(engine, w, "project", &name.to_string(), cascade)?;
             Ok(links)
         })?;
+        let index_cleanup = IndexCleanup {
+            text_index: NO_INDEX.to_owned(),
+            vectors: NO_INDEX.to_owned(),
+            graph_triples: NO_INDEX.to_owned(),
+            storage_freed_mb: 0,
+        };
+        let backups = Backups {
+            snapshot: snapshot.display().to_string(),
+            retention_days: engine.config.integer("core.backup.retention-days", None),
+        };
+        let mut output = DeleteOutput {
+            deletion_summary: None,
+            force_delete: None,
+            deleted: None,
+            index_cleanup,
+            backups,
+        };
         let project = name.to_string();
         if cancelled.is_empty() {
             let data_dir = paths(engine, &linked).data_dir;
             let summary = DeletionSummary { project, resources_unlinked: unlinked, data_dir };
-            return Ok(DeleteOutput { deletion_summary: Some(summary), ..DeleteOutput::default() });
+            output.deletion_summary = Some(summary);
+            return Ok(output);
         }
-        let deleted = Deleted {
+        output.deleted = Some(Deleted {
             project,
             resources_unlinked: unlinked,
             validations_detached: 0,
             plans_cancelled: cancelled.len(),
             context_policies: "cleared".to_owned(),
-        };
-        let force_delete = Some(ForceDelete { cancelled_plans: cancelled });
-        Ok(DeleteOutput { force_delete, deleted: Some(deleted), deletion_summary: None })
+        });
+        output.force_delete = Some(ForceDelete { cancelled_plans: cancelled });
+        Ok(output)
     }
 }

@@ -124,9 +124,20 @@ pub struct UnlinkResource {
 #[allow(missing_docs, reason = "keys of the command's output")]
 pub struct UnlinkResourceOutput {
     pub resource_unlinked: UnlinkedResource,
+    pub index_cleanup: IndexCleanup,
     pub project_summary: ProjectSummary,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// What went from the indexes.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct IndexCleanup {
+    pub text_index: String,
+    pub vectors: String,
+    pub graph_triples: String,
+    pub duration_seconds: f64,
 }
 
 /// A link that is gone.
@@ -182,6 +193,12 @@ impl Operation for UnlinkResource {
                     project: name.to_string(),
                     resource: resource_name.to_string(),
                     resource_type: resource.resource_type.clone(),
+                },
+                index_cleanup: IndexCleanup {
+                    text_index: super::NO_INDEX.to_owned(),
+                    vectors: super::NO_INDEX.to_owned(),
+                    graph_triples: super::NO_INDEX.to_owned(),
+                    duration_seconds: 0.0,
                 },
                 project_summary: ProjectSummary {
                     linked_resources: project.resources.len(),

@@ -1,5 +1,6 @@
 //! Operations on projects.
 
+mod backup;
 mod delete;
 mod links;
 
@@ -18,6 +19,9 @@ use serde::{Deserialize, Serialize};
 
 use super::registry;
 use crate::{Engine, Operation, clock, invariants, sandboxes};
+
+/// What is said of the contents of an index there is none of.
+const NO_INDEX: &str = "none";
 
 /// A linked resource with its link.
 type Linked = (Resource, bool);

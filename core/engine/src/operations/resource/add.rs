@@ -208,16 +208,19 @@ fn check_properties(kind: &ResourceType, given: &BTreeMap<String, String>) -> Re
     let known = properties_of(kind.name);
     let flags = || known.iter().map(|p| format!("--{}", p.name)).collect::<Vec<_>>().join(", ");
     if let Some(unknown) = given.keys().find(|key| !known.iter().any(|p| p.name == key.as_str())) {
-        return Err(Error::validation(format!("a {} has no --{unknown}: it takes {}", kind.name, flags())));
+        let message = format!("a {} has no --{unknown}: it takes {}", kind.name, flags());
+        return Err(Error::new(ErrorKind::Usage, message));
     }
     for property in known {
         match given.get(property.name).map(|value| value.trim().is_empty()) {
             None if property.required => {
-                return Err(Error::validation(format!("a {} needs --{}", kind.name, property.name)).suggest(
-                    format!("agents resource add {} <NAME> --{} <VALUE>", kind.name, property.name),
-                ));
+                let message = format!("a {} needs --{}", kind.name, property.name);
+                return Err(Error::new(ErrorKind::Usage, message).suggest(format!(
+                    "agents resource add {} <NAME> --{} <VALUE>",
+                    kind.name, property.name
+                )));
             }
-            Some(true) => return Err(Error::validation(format!("--{} is empty", property.name))),
+            Some(true) => return Err(Error::new(ErrorKind::Usage, format!("--{} is empty", property.name))),
             _ => {}
         }
     }

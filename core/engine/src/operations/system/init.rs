@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agents_config::{Config, KEYS, Key, KeyDefault};
+use agents_config::{Config, KEYS, Key};
 use agents_domain::profile::built_in_profiles;
 use agents_domain::{Error, ErrorKind, Result};
 use agents_store::{Options, SqliteStore};
@@ -347,25 +347,9 @@ fn template() -> String {
             text += &format!("\n[{table}]\n");
         }
         let env = key.env.map(|env| format!(" [{env}]")).unwrap_or_default();
-        text += &format!("# {}.{env}\n# {name} = {}\n", key.meaning, default_text(key));
+        text += &format!("# {}.{env}\n# {name} = {}\n", key.meaning, key.default_toml());
     }
     text + "\n# What holds for one project only:\n# [project.\"local/app\"]\n# \"core.automation-profile\" = \"review\"\n"
-}
-
-/// A default as TOML.
-fn default_text(key: &Key) -> String {
-    let list = |items: Vec<String>| format!("[{}]", items.join(", "));
-    match key.default {
-        KeyDefault::Unset => "\"\"".to_owned(),
-        KeyDefault::Word(word) => format!("{word:?}"),
-        KeyDefault::Is(value) => value.to_string(),
-        KeyDefault::Whole(value) => value.to_string(),
-        KeyDefault::Real(value) => format!("{value:?}"),
-        KeyDefault::List(items) => list(items.iter().map(|item| format!("{item:?}")).collect()),
-        KeyDefault::Wholes(items) => list(items.iter().map(ToString::to_string).collect()),
-        KeyDefault::DataDir => "\"~/.cleveragents\"".to_owned(),
-        KeyDefault::InDataDir(rest) => format!("\"~/.cleveragents/{rest}\""),
-    }
 }
 
 #[cfg(test)]

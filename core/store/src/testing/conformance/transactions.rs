@@ -25,6 +25,7 @@ fn event(plan: Option<PlanId>) -> NewEvent {
     NewEvent {
         plan_id: plan,
         root_plan_id: plan,
+        correlation_id: Some(format!("request of {plan:?}")),
         actor_name: Some("builtin/fix".to_owned()),
         project_name: Some("local/app".to_owned()),
         user_identity: Some("somebody".to_owned()),
@@ -97,6 +98,7 @@ fn events_are_numbered_in_the_order_written(store: &dyn Store) {
             event_type: expected.event_type,
             plan_id: expected.plan_id,
             root_plan_id: expected.root_plan_id,
+            correlation_id: expected.correlation_id,
             actor_name: expected.actor_name,
             project_name: expected.project_name,
             user_identity: expected.user_identity,
@@ -123,6 +125,10 @@ fn the_latest_progress_of_a_plan_is_found(store: &dyn Store) {
     let found = store.view(|r| r.last_progress(id(1))).unwrap().unwrap();
     assert_eq!((found.sequence, found.details), (last, json!({ "label": "second" })));
     assert_eq!(store.view(|r| r.last_progress(id(3))), Ok(None));
+    // OBS-006
+    let of = |plan| store.view(|r| r.last_correlation(plan)).unwrap();
+    assert_eq!(of(id(1)), event(Some(id(1))).correlation_id);
+    assert_eq!(of(id(3)), None);
 }
 
 fn the_audit_log_is_newest_first(store: &dyn Store) {

@@ -48,10 +48,10 @@ pub fn run(run: &Run, place: &str) -> Outcome {
             let mut decision = segment.decision_id.to_string();
             decision.truncate(SHORT);
             table.row(
-                row.show("lines", lines).show("decision", id(decision)).show("what", decided(segment)).show(
-                    "confidence",
-                    segment.confidence.map_or_else(|| dim("-"), |c| format!("{c:.2}").into()),
-                ),
+                row.show("lines", lines)
+                    .show("decision", id(decision))
+                    .show("what", decided(segment))
+                    .show("confidence", confidence(segment)),
             );
         }
         table.when_empty("decisions", &[]);
@@ -75,9 +75,12 @@ fn split(place: &str) -> Result<(String, Option<u32>), AppError> {
     }
     match place.rsplit_once(':') {
         Some((file, line)) if !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit()) => {
-            let number = line.parse().ok().filter(|n| *n > 0);
-            let number = number
-                .ok_or_else(|| AppError::usage(format!("`{line}` is no line: lines are counted from 1")))?;
+            let number: u32 = line.parse().map_err(|_| {
+                AppError::usage(format!("`{line}` is no line: no file has more than {} lines", u32::MAX))
+            })?;
+            if number == 0 {
+                return Err(AppError::usage("`0` is no line: lines are counted from 1"));
+            }
             Ok((file.to_owned(), Some(number)))
         }
         _ => Ok((place.to_owned(), None)),
@@ -100,9 +103,17 @@ fn decided(segment: &BlamedSegment) -> Styled {
     Styled::from(question).and(dim(" → ").owned()).and(Styled::new(chosen, Tone::Strong))
 }
 
+/// How sure the actor was of what was chosen, or that a person chose it.
+fn confidence(segment: &BlamedSegment) -> Styled {
+    if segment.answered {
+        return "answered".into();
+    }
+    let of_strategy = segment.strategy.as_ref().and_then(|s| s.confidence);
+    of_strategy.or(segment.confidence).map_or_else(|| dim("-"), |c| format!("{c:.2}").into())
+}
+
 fn show(out: &crate::output::Output, segment: &BlamedSegment) {
     let strategy = segment.strategy.as_ref();
-    let confidence = strategy.and_then(|s| s.confidence).or(segment.confidence);
     let alternatives = strategy.map_or(&segment.alternatives, |s| &s.alternatives);
     let chosen = strategy.map_or(&segment.chosen, |s| &s.chosen);
     let panel = out.panel(None, if segment.proposed { "Proposed Change" } else { "Decision" });
@@ -117,9 +128,7 @@ fn show(out: &crate::output::Output, segment: &BlamedSegment) {
         )
         .row("Question", strategy.map_or(&segment.question, |s| &s.question))
         .row("Chosen", Styled::new(chosen, Tone::Strong));
-    if let Some(confidence) = confidence {
-        panel.row("Confidence", format!("{confidence:.2}"));
-    }
+    panel.row("Confidence", confidence(segment));
     let others: Vec<&str> = alternatives.iter().filter(|a| *a != chosen).map(String::as_str).collect();
     if !others.is_empty() {
         panel.row("Instead Of", others.join(", "));

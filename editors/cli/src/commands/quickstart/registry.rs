@@ -115,7 +115,7 @@ fn action(engine: &Engine) -> Result<String, Error> {
             }
             Err(error) if error.kind == ErrorKind::NotFound => {
                 let text = ACTION.replacen(ACTION_NAME, &name, 1);
-                engine.call(action::Create { config: ACTION_FILE.to_owned(), text })?;
+                engine.call(action::Create { config: ACTION_FILE.to_owned(), path: None, text })?;
                 return Ok(name);
             }
             Err(error) => return Err(error),
