@@ -22,7 +22,7 @@ mod tools;
 mod wait;
 pub mod worker;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ use agents_domain::ports::store::{Reader, Store, StoreError, StoreExt, StoreResu
 use agents_domain::{Error, ErrorKind, Result};
 
 pub use facade::{METHOD_PREFIX, Operation, OperationInfo, catalogue};
-pub use surroundings::{Nowhere, Surroundings};
+pub use surroundings::{Nowhere, Surroundings, find_program, is_program};
 
 /// Starts the worker of a plan in a process of its own and returns at once.
 pub trait WorkerSpawner: Send + Sync {
@@ -75,6 +75,8 @@ pub struct Engine {
     installer: Option<Arc<dyn ServerInstaller>>,
     /// When this process last started a worker for a plan, and how often in a row.
     starts: Mutex<HashMap<PlanId, (Instant, u32)>>,
+    /// Plans whose left-behind sandbox this process has tried to remove.
+    swept: Mutex<HashSet<PlanId>>,
 }
 
 /// The longest wait between two workers for a plan whose workers keep dying.
@@ -98,6 +100,7 @@ impl Engine {
             surroundings,
             installer,
             starts,
+            swept: Mutex::default(),
         }
     }
 
@@ -143,6 +146,7 @@ impl Engine {
     ///
     /// Called by whoever looks: a command, or the language server. A plan whose worker was killed goes on here.
     pub fn ensure_workers(&self) -> Result<Vec<PlanId>> {
+        sandboxes::sweep(self);
         let mut started = Vec::new();
         let runnable = self.view(|r| r.runnable_plans())?;
         self.starts().retain(|plan, _| runnable.contains(plan));
@@ -157,6 +161,10 @@ impl Engine {
             }
         }
         Ok(started)
+    }
+
+    pub(crate) fn first_sweep_of(&self, plan: PlanId) -> bool {
+        self.swept.lock().unwrap_or_else(PoisonError::into_inner).insert(plan)
     }
 
     fn starts(&self) -> MutexGuard<'_, HashMap<PlanId, (Instant, u32)>> {

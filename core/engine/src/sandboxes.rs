@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use agents_domain::catalogue::dependency_folders;
 use agents_domain::changes::FileDiff;
 use agents_domain::ids::{PlanId, ResourceId};
-use agents_domain::plan::{Phase, Plan, PlanResource, SandboxRef};
+use agents_domain::plan::{Phase, Plan, PlanResource, SandboxRef, State};
 use agents_domain::ports::actor::FileEntry;
 use agents_domain::resource::{Resource, SandboxStrategy, resource_type};
 use agents_domain::text::FileEdit;
@@ -251,6 +251,36 @@ pub(crate) fn clean_up(plan: &Plan) {
             let _ = std::fs::remove_dir(folder);
         }
     }
+}
+
+/// Removes the sandboxes of applied plans whose worker was killed before it could. Each is tried once per process: one
+/// that holds a person's edits stays.
+pub(crate) fn sweep(engine: &Engine) {
+    if engine.config.text("sandbox.cleanup", None) == "manual" {
+        return;
+    }
+    for (id, _) in plan_folders(&engine.data_dir.join("sandboxes")) {
+        let plan = engine.view(|r| r.plan(id)).ok().flatten().filter(|plan| plan.state == State::Applied);
+        let Some(plan) = plan else { continue };
+        // While its worker lives, it is not left behind.
+        if engine.store.is_leased(id).unwrap_or(true) || !engine.first_sweep_of(id) {
+            continue;
+        }
+        tracing::info!(plan_id = %id, "the sandbox of an applied plan was left behind and is removed");
+        clean_up(&plan);
+    }
+}
+
+/// Folders named after plans.
+pub(crate) fn plan_folders(dir: &Path) -> Vec<(PlanId, PathBuf)> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut found: Vec<(PlanId, PathBuf)> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .filter_map(|path| Some((path.file_name()?.to_str()?.parse().ok()?, path)))
+        .collect();
+    found.sort();
+    found
 }
 
 pub(crate) fn commit_id(text: &str) -> Result<CommitId> {

@@ -28,11 +28,11 @@ impl Surroundings for Nowhere {
 }
 
 /// The program that a bare name stands for in a list of folders such as `PATH`.
-pub(crate) fn find_program(name: &str, path: &str) -> Option<PathBuf> {
+pub fn find_program(name: &str, path: &str) -> Option<PathBuf> {
     std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| is_program(file))
 }
 
 /// A file that may be run.
-pub(crate) fn is_program(file: &Path) -> bool {
+pub fn is_program(file: &Path) -> bool {
     file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }

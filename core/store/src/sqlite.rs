@@ -313,7 +313,16 @@ fn make_file(path: &Path) -> StoreResult<()> {
         // SQLite would delete the log, and with it the last commits.
         return Err(error::damaged(path, "it is missing or empty, but its log (-wal) is there"));
     }
+    // One that is empty may be what a process left that was killed while it made it, unless it held something before.
+    if database_size == Some(0) && has_blobs(path) {
+        return Err(error::damaged(path, "it is empty, but contents it named (blobs/) are there"));
+    }
     if database_size.is_none() { create_empty(path) } else { Ok(()) }
+}
+
+fn has_blobs(database: &Path) -> bool {
+    let blobs = database.with_file_name("blobs");
+    fs::read_dir(blobs).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// Makes an empty file for the user only; one that exists is left alone.

@@ -79,41 +79,17 @@ fn root_of(template: &str, workspace: &Path) -> Result<PathBuf, String> {
     if root.is_dir() { Ok(root) } else { Err(format!("the root folder {} is no folder", root.display())) }
 }
 
-/// Replaces `${NAME}` and `${NAME:default}`; `$${` is a literal `${`. `Err` is the name of a variable that is not set.
+/// Puts variables in, and remembers their values as secrets.
 fn interpolate(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,
     secrets: &mut Vec<String>,
 ) -> Result<String, String> {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("${") {
-        if rest[..at].ends_with('$') {
-            out.push_str(&rest[..at - 1]);
-            out.push_str("${");
-            rest = &rest[at + 2..];
-            continue;
-        }
-        let after = &rest[at + 2..];
-        let Some(end) = after.find('}') else { break };
-        let (name, default) = match after[..end].split_once(':') {
-            Some((name, default)) => (name, Some(default)),
-            None => (&after[..end], None),
-        };
-        let value = match (variable(name), default) {
-            (Some(value), _) => {
-                secrets.push(value.clone());
-                value
-            }
-            (None, Some(default)) => default.trim_start_matches('-').to_owned(),
-            (None, None) => return Err(name.to_owned()),
-        };
-        out.push_str(&rest[..at]);
-        out.push_str(&value);
-        rest = &after[end + 1..];
-    }
-    out.push_str(rest);
-    Ok(out)
+    agents_domain::interpolate::interpolate(text, &mut |name| {
+        let value = variable(name)?;
+        secrets.push(value.clone());
+        Some(value)
+    })
 }
 
 /// The same for each string of a JSON value; a string with an unknown variable stays as it is, servers have

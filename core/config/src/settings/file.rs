@@ -5,10 +5,10 @@ use std::ops::Range as Bytes;
 use std::path::Path;
 
 use agents_domain::QualifiedName;
+use agents_domain::interpolate::interpolate;
 use serde_json::{Map, Value};
 use toml_edit::{Document, Item, TableLike};
 
-use super::interpolate::interpolate;
 use super::keys::{Key, Kind, key, key_of_path, near, whole_path};
 use super::table::KEYS;
 use crate::yaml::Source;
@@ -168,7 +168,9 @@ impl Reader<'_, '_> {
             return entries.collect::<Result<Map<_, _>, String>>().map(Value::Object);
         }
         Ok(match item {
-            Item::Value(toml_edit::Value::String(text)) => interpolate(text.value(), self.around.env)?.into(),
+            Item::Value(toml_edit::Value::String(text)) => {
+                interpolate(text.value(), &mut |name| (self.around.env)(name))?.into()
+            }
             Item::Value(toml_edit::Value::Integer(n)) => (*n.value()).into(),
             Item::Value(toml_edit::Value::Float(n)) => (*n.value()).into(),
             Item::Value(toml_edit::Value::Boolean(b)) => (*b.value()).into(),

@@ -1,7 +1,6 @@
 //! Configuration: flag, then environment, then the project's section of the file, then the file, then the default.
 
 mod file;
-mod interpolate;
 mod keys;
 mod set;
 mod table;
@@ -10,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use agents_domain::redact::MASK;
 use agents_domain::{Error, ErrorKind, Result};
 use serde_json::Value;
 
@@ -20,9 +20,6 @@ use crate::yaml::Source as Text;
 use crate::{Problem, Severity, problem};
 use file::{Around, Located, Values};
 use keys::{near, whole_path};
-
-/// What shows in place of a secret.
-const MASK: &str = "********";
 
 /// What a configuration is made from.
 pub struct Parts<'a> {

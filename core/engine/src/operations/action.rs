@@ -244,7 +244,7 @@ impl Operation for List {
     type Output = ListOutput;
 
     fn run(self, engine: &Engine) -> Result<ListOutput> {
-        let pattern = registry::pattern(self.pattern.as_deref())?;
+        let names = registry::Wanted::new(self.namespace.as_deref(), self.pattern.as_deref())?;
         let state = self.state.unwrap_or_else(|| "available".to_owned());
         let wanted = match state.as_str() {
             "available" => Some(ActionState::Available),
@@ -265,11 +265,7 @@ impl Operation for List {
         })?;
         for (plans, action) in counted {
             let definition = action.definition;
-            let name = definition.name.to_string();
-            if wanted.is_some_and(|s| s != definition.state)
-                || self.namespace.as_ref().is_some_and(|n| n != definition.name.namespace())
-                || pattern.as_ref().is_some_and(|p| !p.is_match(&name))
-            {
+            if wanted.is_some_and(|s| s != definition.state) || !names.has(&definition.name) {
                 continue;
             }
             summary.total += 1;
@@ -279,7 +275,7 @@ impl Operation for List {
                 ActionState::Archived => summary.archived += 1,
             }
             actions.push(ListedAction {
-                name,
+                name: definition.name.to_string(),
                 state: definition.state,
                 description: definition.description,
                 strategy_actor: definition.strategy_actor.to_string(),

@@ -3,6 +3,7 @@
 use agents_config::{Problem, language_hints, load_language_server, to_error};
 use agents_domain::language_server::{Capability, LanguageServerDefinition};
 use agents_domain::ports::store::RegisteredServer;
+use agents_domain::redact::redacted;
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
 use agents_grammars::LanguageId;
 use schemars::JsonSchema;
@@ -77,7 +78,11 @@ impl Operation for Add {
         }));
         let definition = loaded.value;
         let path = self.path.as_deref().unwrap_or(&self.config);
-        let updated = register(engine, &definition, path, &self.text, self.update)?;
+        let updated = register(engine, &definition, path, &self.text, self.update).map_err(|error| {
+            // What is suggested is typed where this was typed.
+            let taken = error.kind == ErrorKind::AlreadyExists;
+            if taken { exists(&definition.name, &self.config) } else { error }
+        })?;
         Ok(AddOutput {
             lsp_server: AddedServer {
                 name: definition.name.to_string(),
@@ -187,16 +192,15 @@ impl Operation for List {
     type Output = ListOutput;
 
     fn run(self, engine: &Engine) -> Result<ListOutput> {
-        let pattern = registry::pattern(self.pattern.as_deref())?;
+        let names = registry::Wanted::new(self.namespace.as_deref(), self.pattern.as_deref())?;
         let mut lsp_servers: Vec<ListedServer> = engine
             .view(|r| r.language_servers())?
             .into_iter()
             .map(|server| server.definition)
-            .filter(|d| self.namespace.as_ref().is_none_or(|n| n == d.name.namespace()))
+            .filter(|d| names.has(&d.name))
             .filter(|d| {
                 self.language.as_ref().is_none_or(|l| d.languages.iter().any(|of| same_language(of, l)))
             })
-            .filter(|d| pattern.as_ref().is_none_or(|p| p.is_match(&d.name.to_string())))
             .map(|d| ListedServer {
                 name: d.name.to_string(),
                 command: d.command_line(),
@@ -240,7 +244,9 @@ pub struct ServerView {
     pub languages: Vec<String>,
     pub command: String,
     pub root_path: String,
+    /// Secrets are masked.
     pub init_options: Value,
+    /// Secrets are masked.
     pub workspace_settings: Value,
     pub capabilities: Vec<Capability>,
     pub bound_actors: Vec<BoundActor>,
@@ -276,7 +282,8 @@ impl Operation for Show {
 
     fn run(self, engine: &Engine) -> Result<ShowOutput> {
         let RegisteredServer { definition, config_path, created_at, .. } = find(engine, &self.name)?;
-        let mapping = |value: Value| if value.is_null() { json!({}) } else { value };
+        // What a person wrote into the file may be a secret.
+        let mapping = |value: &Value| if value.is_null() { json!({}) } else { redacted(value) };
         Ok(ShowOutput {
             lsp_server: ServerView {
                 name: definition.name.to_string(),
@@ -285,8 +292,8 @@ impl Operation for Show {
                 description: definition.description,
                 languages: definition.languages,
                 root_path: definition.root_path,
-                init_options: mapping(definition.init_options),
-                workspace_settings: mapping(definition.workspace_settings),
+                init_options: mapping(&definition.init_options),
+                workspace_settings: mapping(&definition.workspace_settings),
                 bound_actors: Vec::new(),
                 config: config_path,
                 created: created_at.seconds_rfc3339(),

@@ -47,6 +47,26 @@ pub(super) fn missing(kind: &str, name: &QualifiedName, known: &[String], list: 
     }
 }
 
+/// Which names a list shows.
+pub(super) struct Wanted<'a> {
+    namespace: Option<&'a str>,
+    pattern: Option<regex::Regex>,
+}
+
+impl<'a> Wanted<'a> {
+    /// # Errors
+    /// A pattern that is no regular expression.
+    pub fn new(namespace: Option<&'a str>, pattern: Option<&str>) -> Result<Self> {
+        Ok(Self { namespace, pattern: self::pattern(pattern)? })
+    }
+
+    /// The name is in the namespace and matches the pattern, where they are given.
+    pub fn has(&self, name: &QualifiedName) -> bool {
+        self.namespace.is_none_or(|namespace| namespace == name.namespace())
+            && self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(&name.to_string()))
+    }
+}
+
 /// A pattern that names are searched with.
 pub(super) fn pattern(text: Option<&str>) -> Result<Option<regex::Regex>> {
     let compile = |text| {

@@ -92,7 +92,7 @@ impl Reconciler for Keeper {
 }
 
 /// A workspace that no server serves.
-struct NoServers;
+pub struct NoServers;
 
 impl LanguageServers for NoServers {
     fn open(&self, _: WorkspaceSpec) -> BoxFuture<'_, Arc<dyn LanguageWorkspace>> {

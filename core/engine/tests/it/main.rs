@@ -13,6 +13,7 @@ mod lifecycle;
 mod machine;
 mod notes;
 mod read_only;
+mod plans;
 mod projects;
 mod reference;
 mod registry;

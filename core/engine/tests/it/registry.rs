@@ -61,7 +61,7 @@ pub fn suggestions(bench: &Bench, method: &str, params: Value) -> (ErrorKind, St
     (error.kind, error.message, error.suggestions)
 }
 
-// LSPCLI-001..004, LSPCLI-008..011
+// LSP-001, LSPCLI-001, LSPCLI-002, LSPCLI-003, LSPCLI-004, LSPCLI-008, LSPCLI-009, LSPCLI-010, LSPCLI-011, CONF-028
 #[test]
 fn a_language_server_is_registered_listed_and_shown() {
     let bench = bench();
@@ -83,7 +83,7 @@ fn a_language_server_is_registered_listed_and_shown() {
     assert_eq!(error.suggestions, ["agents lsp add --update --config lsp/ruff.yaml"]);
     assert_eq!(error.data.unwrap(), json!({ "error": "LSP server 'local/ruff' already exists" }));
     let narrow = format!(
-        "{SERVER}capabilities: [diagnostics, code_actions]\ninit_options: {{lineLength: 100}}\nenv: {{TOKEN: hidden}}\n"
+        "{SERVER}capabilities: [diagnostics, code_actions]\ninit_options: {{lineLength: 100, apiKey: hidden, token: '${{TOKEN}}'}}\nenv: {{TOKEN: hidden}}\n"
     );
     assert_eq!(bench.ok("registry/lsp/add", add(&narrow, true))["lsp_server"]["updated"], true);
     bench.ok("registry/lsp/add", add("name: acme/clangd\nlanguages: [c, cpp]\ncommand: clangd\n", false));
@@ -106,7 +106,7 @@ fn a_language_server_is_registered_listed_and_shown() {
     assert_eq!(server["root_path"], "{{ project.root }}");
     assert_eq!(
         (&server["init_options"], &server["bound_actors"]),
-        (&json!({ "lineLength": 100 }), &json!([]))
+        (&json!({ "lineLength": 100, "apiKey": "********", "token": "${TOKEN}" }), &json!([]))
     );
     assert!(!shown.to_string().contains("hidden"));
 }
@@ -147,7 +147,7 @@ fn a_file_with_problems_is_refused_with_every_place() {
     assert_eq!(bench.ok("registry/lsp/list", json!({}))["total"], 0);
 }
 
-// ACT-001, ACT-005..008, ACTION-002
+// ACT-001, ACT-005, ACT-006, ACT-007, ACT-008, ACTION-002, CONF-028
 #[test]
 fn an_action_is_registered_once_and_only_with_actors_that_exist() {
     let bench = bench();
@@ -187,7 +187,7 @@ fn an_action_is_registered_once_and_only_with_actors_that_exist() {
     );
 }
 
-// ACT-010..013
+// ACT-010, ACT-011, ACT-012, ACT-013
 #[test]
 fn actions_are_listed_shown_with_their_history_and_archived() {
     let bench = bench();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::git;
 use crate::registry::{action, bench, checkout, events, suggestions};
 
-// RES-001, RES-002, RES-005..008, ruling 30, ruling 31
+// RES-001, RES-002, RES-005, RES-006, RES-007, RES-008, RES-027, ruling 30, ruling 31
 #[test]
 fn a_checkout_is_registered_with_its_git_child_and_branch() {
     let bench = bench();
@@ -188,7 +188,7 @@ fn resources_are_listed_with_what_is_below_and_who_links_them() {
     );
 }
 
-// RES-020..022
+// RES-020, RES-021, RES-022
 #[test]
 fn a_resource_is_removed_with_its_children_but_not_while_it_is_used() {
     let bench = bench();

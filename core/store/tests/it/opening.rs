@@ -46,6 +46,28 @@ fn a_new_data_directory_is_for_the_user_only_and_in_wal_mode() {
     assert_eq!(journal, "wal");
 }
 
+// Empty is what a process leaves that is killed while it makes a database; after that it had contents.
+#[test]
+fn an_empty_database_is_new_unless_contents_it_named_are_there() {
+    let folder = folder();
+    let path = folder.path().join("cleveragents.db");
+    fs::write(&path, "").unwrap();
+    let store = open(folder.path());
+    store.transact(|w| w.append_event(&crate::child::event(), testing::at(1))).unwrap();
+    store.put_blob(b"what a decision names").unwrap();
+    drop(store);
+    fs::write(&path, "").unwrap();
+    for log in ["-wal", "-shm"] {
+        let _ = fs::remove_file(folder.path().join(format!("cleveragents.db{log}")));
+    }
+    let refused = opening(folder.path());
+    assert!(
+        matches!(&refused, StoreError::Damaged { problem, .. } if problem.contains("empty")),
+        "{refused}"
+    );
+    assert_eq!(fs::metadata(&path).unwrap().len(), 0, "it is left as it is");
+}
+
 #[test]
 fn a_newer_database_is_refused_and_left_alone() {
     let folder = filled();

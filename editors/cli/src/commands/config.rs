@@ -141,9 +141,6 @@ fn list(run: &Run, args: ConfigListArgs) -> Outcome {
     };
     drop(panel);
     out.set_data(data);
-    for warning in &found.warnings {
-        out.warn(warning.clone());
-    }
     out.ok(listed(found.settings.len(), "setting", "settings"));
     Ok(())
 }

@@ -50,9 +50,6 @@ pub fn run(run: &Run) -> Outcome {
         .field("vector_index", "Vector Index", "disabled", human::show(Kind::State, &"disabled".into()))
         .field("graph_store", "Graph Store", "disabled", human::show(Kind::State, &"disabled".into()))
         .value("indexed_files", "Indexed Files", 0);
-    for warning in config.warnings() {
-        out.warn(warning.to_string());
-    }
     out.ok("Environment details ready");
     Ok(())
 }

@@ -12,6 +12,7 @@ use agents_config::load_language_server;
 use agents_domain::catalogue::{self, KnownServer};
 use agents_domain::{Error, ErrorKind};
 use agents_engine::operations::language_server::{Add, List, Remove, Show};
+use agents_engine::{find_program, is_program};
 use agents_lsp_server::{EditorOptions, serve_editor};
 use serde_json::Value;
 use tracing::level_filters::LevelFilter;
@@ -91,15 +92,10 @@ fn is_installed(command: &str) -> bool {
     if command.contains("${") || command.contains("{{") {
         return true;
     }
-    let is_program = |path: &Path| {
-        use std::os::unix::fs::PermissionsExt;
-        path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
-    };
     if command.contains('/') {
         return is_program(Path::new(command));
     }
-    let path = compose::env("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| is_program(&folder.join(command)))
+    find_program(command, &compose::env("PATH").unwrap_or_default()).is_some()
 }
 
 fn install_hint(command: &str) -> Option<String> {

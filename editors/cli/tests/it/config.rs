@@ -1,11 +1,9 @@
 //! `agents config`, as a newcomer meets it.
 
-use std::os::unix::fs::PermissionsExt;
-
 use serde_json::{Value, json};
 
 use crate::system::{config, everything, text, write_config};
-use crate::world::{World, choose_and_edit, document};
+use crate::world::{Ran, World, choose_and_edit};
 
 // CFG-001 to CFG-007
 #[test]

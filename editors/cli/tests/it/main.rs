@@ -5,6 +5,7 @@ mod config;
 mod errors;
 mod formats;
 mod known_servers;
+mod listing;
 mod path;
 mod processes;
 mod quickstart;

@@ -173,7 +173,7 @@ fn a_cancelled_plan_keeps_its_work_and_cannot_go_on() {
     assert_eq!(refused["error"]["code"], "INVALID_STATE");
 }
 
-// OUT-006, OUT-007, CLI-027 to CLI-029
+// OUT-006, OUT-007, CLI-027, CLI-028, CLI-029
 #[test]
 fn apply_without_yes_and_without_anybody_changes_nothing() {
     let world = World::registered(&choose_and_edit(0.9));

@@ -82,7 +82,7 @@ fn projects() {
     assert_eq!(world.at(&plan), "strategize/cancelled".to_owned());
 }
 
-// LSPCLI-001 to LSPCLI-010
+// LSP-001, LSPCLI-001 to LSPCLI-011; LSPCLI-009: the words of a list
 #[test]
 fn language_servers() {
     let world = World::new();
@@ -94,6 +94,7 @@ fn language_servers() {
     assert!(levels.contains(&&json!("warn")), "a program that is not there is said: {added:#}");
     let again = world.refused(&["lsp", "add", "--config", "ruff.yaml"]);
     assert_eq!(again["data"]["error"], "LSP server 'local/ruff' already exists");
+    assert_eq!(again["data"]["hint"], "Use --update to overwrite");
     assert_eq!(again["data"]["suggested_command"], "agents lsp add --update --config ruff.yaml");
     assert_eq!(again["error"]["suggestions"][0], "agents lsp add --update --config ruff.yaml");
     world.json(&["lsp", "add", "-u", "-c", "ruff.yaml"]);
@@ -101,6 +102,8 @@ fn language_servers() {
     let listed = world.json(&["lsp", "list", "--language", "python"]);
     assert_eq!(listed["messages"][0]["text"], "1 LSP server listed (filtered: language=python)");
     assert_eq!(world.json(&["lsp", "list", "--language", "go"])["data"]["total"], 0);
+    let plain = world.run_in("plain", &["lsp", "list"]).stdout;
+    assert!(plain.starts_with("LSP Registry (1 server)\n"), "{plain}");
     let shown = world.json(&["lsp", "show", "ruff"]);
     assert_eq!(shown["data"]["lsp_server"]["root_path"], "{{ project.root }}");
     assert_eq!(

@@ -266,7 +266,9 @@ mod tests {
         assert_eq!(escape("one ` two"), "one \\` two");
         assert_eq!(escape("a\nb"), "a  \nb");
         // What reads the same without a backslash gets none: editors may show it.
-        for plain in ["issue #12", "C#", "snake_case_name", "2 * 3", "~/.config", "a & b", "1 < 2", "[x] done", "a|b"] {
+        for plain in
+            ["issue #12", "C#", "snake_case_name", "2 * 3", "~/.config", "a & b", "1 < 2", "[x] done", "a|b"]
+        {
             assert_eq!(escape(plain), plain);
         }
         assert_eq!(escape("# not a heading"), "\\# not a heading");

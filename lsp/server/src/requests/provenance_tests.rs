@@ -15,6 +15,7 @@ fn segment(start: u32, end: u32, proposed: Option<&str>, deletion: bool) -> Blam
         question: String::new(),
         chosen: String::new(),
         confidence: None,
+        answered: false,
         threshold: None,
         rationale: String::new(),
         alternatives: Vec::new(),

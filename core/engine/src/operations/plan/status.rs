@@ -13,7 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::lifecycle::{SandboxView, sandbox_view};
-use super::{PhaseProgress, clock_text, elapsed, phase_progress, project_text};
+use super::{
+    ExecuteProgress, PhaseProgress, clock_text, elapsed, execute_progress, phase_progress, project_text,
+};
 use crate::{Engine, Operation, clock, invariants, records};
 
 /// Shows where a plan stands.
@@ -103,6 +105,8 @@ pub struct Timing {
 #[allow(missing_docs, reason = "keys of the command's output")]
 pub struct Execution {
     pub sandbox: Option<SandboxView>,
+    /// How far Execute is.
+    pub progress: Vec<ExecuteProgress>,
     pub tool_calls: u32,
     pub files_modified: usize,
     pub child_plans: String,
@@ -202,6 +206,7 @@ impl Operation for Status {
             },
             execution: Execution {
                 sandbox: sandbox_view(&plan),
+                progress: execute_progress(&plan),
                 tool_calls: plan.tool_calls,
                 files_modified: files.len(),
                 child_plans: "0/0 complete".to_owned(),

@@ -294,7 +294,7 @@ impl Operation for List {
     type Output = ListOutput;
 
     fn run(self, engine: &Engine) -> Result<ListOutput> {
-        let pattern = registry::pattern(self.pattern.as_deref())?;
+        let names = registry::Wanted::new(self.namespace.as_deref(), self.pattern.as_deref())?;
         let mut summary = Summary::default();
         let all = engine.view(|r| {
             let count = |p: Project| Ok((r.active_plans_of_project(&p.name)?.len(), p));
@@ -302,12 +302,10 @@ impl Operation for List {
         })?;
         let mut projects = Vec::new();
         for (active_plans, project) in all {
-            let name = project.name.to_string();
-            if self.namespace.as_ref().is_some_and(|n| n != project.name.namespace())
-                || pattern.as_ref().is_some_and(|p| !p.is_match(&name))
-            {
+            if !names.has(&project.name) {
                 continue;
             }
+            let name = project.name.to_string();
             let resources = project.resources.len();
             summary.total += 1;
             summary.with_resources += usize::from(resources > 0);

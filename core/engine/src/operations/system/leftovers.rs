@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use agents_domain::Timestamp;
 use agents_domain::ids::PlanId;
 use agents_domain::plan::{Plan, State};
 use agents_sandbox::{Removal, Repository, SandboxError, Worktree};
@@ -11,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Check;
 use super::machine::bytes;
-use crate::Engine;
+use crate::sandboxes::plan_folders;
+use crate::{Engine, clock};
 
 /// What a leftover is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +29,8 @@ pub enum Kind {
     Lock,
     /// What can be fetched again.
     Cache,
+    /// A backup that is older than `core.backup.retention-days`.
+    Backup,
 }
 
 /// Something left behind.
@@ -140,7 +144,35 @@ pub(super) fn find(engine: &Engine) -> Vec<Leftover> {
         removable: true,
         reason: "it can be fetched again".to_owned(),
     }));
+    found.extend(expired_backups(engine));
     found
+}
+
+/// Backups of a time that is longer ago than they are to be kept; 0 days keep them for ever.
+fn expired_backups(engine: &Engine) -> Vec<Leftover> {
+    let days = engine.config.integer("core.backup.retention-days", None);
+    if days == 0 {
+        return Vec::new();
+    }
+    let kept_ms = u64::try_from(days).unwrap_or(u64::MAX).saturating_mul(24 * 60 * 60 * 1000);
+    let now = clock::now();
+    let made = |path: &Path| {
+        // `YYYY-MM-DDTHH-MM-SS`, maybe with a number behind it.
+        let name = path.file_name()?.to_str()?.get(..19)?;
+        let (date, time) = name.split_once('T')?;
+        format!("{date}T{}", time.replace('-', ":")).parse::<Timestamp>().ok()
+    };
+    children(Path::new(&engine.config.text("core.backup.dir", None)))
+        .into_iter()
+        .filter(|path| path.is_dir() && made(path).is_some_and(|made| now.millis_since(made) > kept_ms))
+        .map(|path| Leftover {
+            kind: Kind::Backup,
+            path: shown(&path),
+            plan_id: None,
+            removable: true,
+            reason: format!("it is older than {days} days"),
+        })
+        .collect()
 }
 
 pub(super) fn check(leftovers: &[Leftover]) -> Check {
@@ -158,6 +190,7 @@ pub(super) fn check(leftovers: &[Leftover]) -> Check {
             "journals of applies that were cut off",
         ),
         counted(&[Kind::Lock], "lock file of a killed worker", "lock files of killed workers"),
+        counted(&[Kind::Backup], "backup that is old enough to go", "backups that are old enough to go"),
     ];
     let facts = facts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     // A cache is as it should be.
@@ -219,6 +252,7 @@ fn remove(engine: &Engine, kind: Kind, plan: Option<PlanId>, path: &Path) -> Res
                 |child| if child.is_dir() { fs::remove_dir_all(child) } else { fs::remove_file(child) },
             )
             .map_err(|e| format!("it cannot be removed: {e}")),
+        (Kind::Backup, _) => fs::remove_dir_all(path).map_err(|e| format!("it cannot be removed: {e}")),
         _ => Err("it may be needed".to_owned()),
     }
 }
@@ -292,15 +326,6 @@ fn remove_empty(folder: &Path) -> Result<(), String> {
 
 fn bytes_in(folder: &Path) -> String {
     format!("what is in it ({})", bytes(size_of(folder)))
-}
-
-/// Folders named after plans.
-fn plan_folders(dir: &Path) -> Vec<(PlanId, PathBuf)> {
-    let named = |path: PathBuf| {
-        let plan = path.file_name()?.to_str()?.parse().ok()?;
-        Some((plan, path))
-    };
-    children(dir).into_iter().filter(|path| path.is_dir()).filter_map(named).collect()
 }
 
 fn children(dir: &Path) -> Vec<PathBuf> {

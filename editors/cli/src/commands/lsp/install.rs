@@ -26,7 +26,7 @@ pub fn run(run: &Run, args: LspInstallArgs) -> Outcome {
     };
     let install = Install { name: name.clone(), update, from_path, no_register };
     let done = install.run_with(&engine, &hear);
-    shown.end(done.is_ok());
+    shown.end(&name, done.is_ok());
     let done = done?;
     let server = &done.server;
     let data = json(&done)?;
@@ -95,12 +95,12 @@ impl Shown {
         }
     }
 
-    pub fn end(self, well: bool) {
+    pub fn end(self, server: &str, well: bool) {
         let shown = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         let Some((bar, step)) = shown else { return };
-        bar.step(&step, if well { Mark::Done } else { Mark::Error }).label("Installed");
+        bar.step(&step, if well { Mark::Done } else { Mark::Error }).label(format!("Installed {server}"));
         if !well {
-            bar.label("Not installed").failed();
+            bar.label(format!("{server} was not installed")).failed();
         }
         bar.close();
     }

@@ -18,10 +18,15 @@ use crate::run::Run;
 pub fn refresh(data: &mut Value, standing: &StatusOutput) -> Result<(), Failure> {
     let now = json(standing)?;
     let Value::Object(data) = data else { return Ok(()) };
+    // The lines of `plan execute` are those of Execute, the others' those of the whole plan.
+    let of_execute = data.get("progress").is_some_and(|lines| !lines[0]["label"].is_null());
     for key in
         ["phase", "state", "attempt", "progress", "awaiting", "allowed_actions", "pending_decisions", "error"]
     {
         data.insert(key.to_owned(), now[key].clone());
+    }
+    if of_execute {
+        data.insert("progress".to_owned(), now["execution"]["progress"].clone());
     }
     let sandbox = now["execution"]["sandbox"].clone();
     if data.contains_key("sandbox") && !sandbox.is_null() {

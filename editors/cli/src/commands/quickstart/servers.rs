@@ -251,7 +251,7 @@ fn install(out: &Output, engine: &Engine, server: &DetectedServer) -> Result<Opt
     };
     let request = Install { name: server.name.clone(), update: false, from_path: false, no_register: false };
     let done = request.run_with(engine, &hear);
-    shown.end(done.is_ok());
+    shown.end(&server.name, done.is_ok());
     let done = done?;
     let source = if done.installed_now { Source::InstalledNow } else { Source::Installed };
     Ok(ready(out, server, done.program, &done.registration, source))

@@ -101,7 +101,7 @@ fn a_panel_picks_what_there_is() {
     assert_eq!(run.finish(), "Plan\n  ID: p1\n  Cost: $0.0184\n  At: 2026-02-08 12:46\n");
 }
 
-// CLI-178
+// CLI-178, CLI-191: people are told how many rows are not shown, programs get all of them
 #[test]
 fn a_table_sorts_limits_and_sums_for_people_and_keeps_all_for_programs() {
     for (format, expected) in [

@@ -1,8 +1,11 @@
-//! `${NAME}` in the values of configuration files.
+//! `${NAME}` in the values of files that people write.
 
-/// Replaces `${NAME}` and `${NAME:default}`; `$${` is a literal `${`. `Err` is the name of a variable that is not set
-/// and has no default. What is no variable stays as it is.
-pub(crate) fn interpolate(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+/// Replaces `${NAME}` and `${NAME:default}` (or `${NAME:-default}`); `$${` is a literal `${`. What is no variable stays as
+/// it is.
+///
+/// # Errors
+/// The name of a variable that is not set and has no default.
+pub fn interpolate(text: &str, variable: &mut dyn FnMut(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -20,7 +23,7 @@ pub(crate) fn interpolate(text: &str, env: &dyn Fn(&str) -> Option<String>) -> R
         };
         out.push_str(&rest[..at]);
         if is_variable(name) {
-            match (env(name), default) {
+            match (variable(name), default) {
                 (Some(value), _) => out.push_str(&value),
                 (None, Some(default)) => out.push_str(default),
                 (None, None) => return Err(name.to_owned()),
@@ -43,11 +46,10 @@ fn is_variable(name: &str) -> bool {
 mod tests {
     use super::interpolate;
 
-    // CONF-027
+    // CONF-026, CONF-027
     #[test]
     fn variables_and_defaults_are_put_in_and_the_rest_stays() {
-        let env = |name: &str| (name == "PORT").then(|| "8080".to_owned());
-        let run = |text| interpolate(text, &env);
+        let run = |text| interpolate(text, &mut |name| (name == "PORT").then(|| "8080".to_owned()));
         assert_eq!(run("a${PORT}b${PORT}"), Ok("a8080b8080".to_owned()));
         assert_eq!(run("${NONE:x y}-${NONE:}-${NONE:-z}"), Ok("x y--z".to_owned()));
         assert_eq!(run("$${PORT} ${1} ${PORT"), Ok("${PORT} ${1} ${PORT".to_owned()));
