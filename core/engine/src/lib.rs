@@ -8,8 +8,8 @@ mod checkpoints;
 #[allow(dead_code, reason = "what makes child plans of decided spawns comes next")]
 mod children;
 mod clock;
-mod drift;
 mod correlation;
+mod drift;
 pub mod facade;
 mod invariants;
 mod lookup;

@@ -62,14 +62,8 @@ fn execute_progress(plan: &Plan) -> Vec<ExecuteProgress> {
         (Phase::Execute, _) => 1,
     };
     let status = |line: usize| match plan.state {
-        _ if line != at => {
-            if line < at {
-                "done"
-            } else {
-                "pending"
-            }
-        }
-        _ if plan.phase == Phase::Strategize => "pending",
+        _ if line < at => "done",
+        _ if line > at || plan.phase == Phase::Strategize => "pending",
         State::Errored => "errored",
         State::Processing => "running",
         _ => "pending",
