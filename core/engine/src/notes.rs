@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use agents_domain::Result;
 use agents_domain::changes::Change;
-use agents_domain::decision::{Alternative, Decision, DecisionStatus};
+use agents_domain::decision::{Alternative, Decision, DecisionStatus, DecisionType};
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
 use agents_domain::note::{CommitNote, Ground, NOTE_VERSION, NotedDecision, NotedFile};
 use agents_domain::plan::Plan;
@@ -332,7 +332,10 @@ fn blamed(note: &CommitNote, id: DecisionId, commit: &CommitId) -> Option<Blamed
     let by_id = note.by_id();
     let decision = by_id.get(&id)?;
     let options = |d: &NotedDecision| d.alternatives.iter().map(|a| a.option.clone()).collect::<Vec<_>>();
-    let strategy = decision.carries_out.and_then(|id| by_id.get(&id)).map(|strategy| StrategyBehind {
+    let by_a_person = |d: &NotedDecision| d.decision_type == DecisionType::UserIntervention.as_str();
+    let behind = decision.carries_out.and_then(|id| by_id.get(&id));
+    let by_strategy = behind.is_some_and(|strategy| by_a_person(strategy));
+    let strategy = behind.map(|strategy| StrategyBehind {
         decision_id: strategy.id,
         question: strategy.question.clone(),
         chosen: strategy.chosen.clone(),
@@ -351,6 +354,7 @@ fn blamed(note: &CommitNote, id: DecisionId, commit: &CommitId) -> Option<Blamed
         question: decision.question.clone(),
         chosen: decision.chosen.clone(),
         confidence: decision.confidence,
+        answered: by_a_person(decision) || by_strategy,
         threshold: None,
         rationale: decision.rationale.clone(),
         alternatives: options(decision),
