@@ -17,7 +17,7 @@
 use agents_domain::plan::{Phase, PhaseSummary};
 use agents_domain::ports::BoxFuture;
 use agents_domain::ports::actor::{
-    Actor, ActorFailure, ActorHost, Progress, Request, StepInput, StepOutcome, StepOutput,
+    Actor, ActorFailure, ActorHost, Progress, Request, StepCost, StepInput, StepOutcome, StepOutput,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -32,6 +32,12 @@ pub struct Script {
     /// The steps of Execute.
     #[serde(default)]
     pub execute: Vec<Step>,
+    /// The steps that estimate, when it is the estimation actor.
+    #[serde(default)]
+    pub estimate: Vec<Step>,
+    /// The steps of Strategize when it is done again, told by the first step getting guidance; `strategize` unless given.
+    #[serde(default)]
+    pub again: Vec<Step>,
 }
 
 /// One step of a script.
@@ -48,6 +54,8 @@ pub struct Step {
     pub progress: Option<Progress>,
     /// Whether there is more; `continue` unless given.
     pub outcome: Option<StepOutcome>,
+    /// What it costs.
+    pub cost: StepCost,
 }
 
 /// What a step must be given. A value matches when everything it says is there: objects may have more members, lists
@@ -61,6 +69,8 @@ pub struct Expect {
     pub guidance: Option<Value>,
     /// The plan's decisions.
     pub decisions: Option<Value>,
+    /// What failed before.
+    pub known_failures: Option<Value>,
     /// The whole texts of files of the first workspace, by path; `null` for a file that is not there.
     pub files: std::collections::BTreeMap<String, Option<String>>,
 }
@@ -94,7 +104,14 @@ impl Scripted {
         };
         let script: Script = serde_json::from_value(fill(script, host)?)
             .map_err(|error| failure(format!("the script does not fit: {error}")))?;
+        let begun = input.state.get("step").is_some();
+        let again = match input.state.get("again") {
+            Some(again) => again == true,
+            None => !begun && !input.guidance.is_empty() && !script.again.is_empty(),
+        };
         let steps = match input.phase {
+            _ if input.estimating => script.estimate,
+            Phase::Strategize if again => script.again,
             Phase::Strategize => script.strategize,
             Phase::Execute | Phase::Apply => script.execute,
         };
@@ -108,16 +125,18 @@ impl Scripted {
                 requests: Vec::new(),
                 progress: None,
                 outcome,
+                cost: StepCost::default(),
             });
         };
         step.expect.check(input, host).map_err(|what| failure(format!("step {at}: {what}")))?;
         match step.fail {
             Some(fail) => Err(fail),
             None => Ok(StepOutput {
-                state: json!({ "step": at + 1 }),
+                state: json!({ "step": at + 1, "again": again }),
                 requests: step.requests,
                 progress: step.progress,
                 outcome: step.outcome.unwrap_or(StepOutcome::Continue),
+                cost: step.cost,
             }),
         }
     }
@@ -139,6 +158,7 @@ impl Expect {
             ("observations", &self.observations, serde_json::to_value(&input.observations)),
             ("guidance", &self.guidance, serde_json::to_value(&input.guidance)),
             ("decisions", &self.decisions, serde_json::to_value(&input.decisions)),
+            ("known_failures", &self.known_failures, serde_json::to_value(&input.known_failures)),
         ];
         for (name, expected, got) in got {
             let got = got.map_err(|error| error.to_string())?;

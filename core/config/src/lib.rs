@@ -9,7 +9,8 @@ mod settings;
 mod yaml;
 
 pub use entity::{
-    EntityKind, KINDS, LoadResult, Loaded, kind_of, language_hints, load_action, load_language_server,
+    EntityKind, KINDS, LoadResult, Loaded, kind_of, language_hints, load_action, load_automation_profile,
+    load_language_server,
 };
 pub use nearest::nearest;
 pub use problem::{MAX_FILE_BYTES, Problem, Severity, decode, read_file, read_settings, to_error};

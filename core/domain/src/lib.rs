@@ -10,6 +10,7 @@ pub mod decision;
 pub mod diagnostics;
 pub mod error;
 pub mod event;
+pub mod failure;
 pub mod ids;
 pub mod interpolate;
 pub mod invariant;

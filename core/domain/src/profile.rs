@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Timestamp;
+
 /// What a threshold guards. The specification's flag names do not say what they gate; these do, and
 /// [`Gate::flag`] is the name in files and output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -64,6 +66,23 @@ impl Gate {
             Self::RestoreCheckpoint => "approve_plan",
         }
     }
+
+    /// What passes it, for people.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::AutoStrategize => "start Strategize",
+            Self::AutoExecute => "go from Strategize to Execute",
+            Self::AutoApply => "go from Execute to Apply",
+            Self::StrategyDecision => "decide in Strategize",
+            Self::ExecutionDecision => "decide in Execute",
+            Self::ValidationFix => "fix what a validation found",
+            Self::ExecuteReversion => "go back from Execute to Strategize",
+            Self::ApplyReversion => "go back from a constrained Apply to Strategize",
+            Self::SpawnChild => "start a child plan",
+            Self::Retry => "retry what failed for a passing reason",
+            Self::RestoreCheckpoint => "restore a checkpoint and try again",
+        }
+    }
 }
 
 /// The eleven thresholds, each 0.0 to 1.0.
@@ -107,6 +126,12 @@ impl Thresholds {
         threshold == 0.0 || (threshold < 1.0 && confidence >= threshold)
     }
 
+    /// The stricter of two, threshold by threshold.
+    pub fn strictest(&self, other: &Self) -> Self {
+        Self::from_array(Gate::ALL.map(|gate| self.of(gate).max(other.of(gate))))
+    }
+
+    /// In the order of [`Gate::ALL`].
     fn from_array(v: [f64; 11]) -> Self {
         Self {
             decompose_task: v[0],
@@ -145,6 +170,62 @@ pub struct Safety {
     pub max_retries_per_step: u32,
 }
 
+impl Default for Safety {
+    fn default() -> Self {
+        Self {
+            require_sandbox: true,
+            require_checkpoints: true,
+            allow_unsafe_tools: false,
+            require_human_approval: false,
+            allowed_skill_categories: Vec::new(),
+            max_cost_per_plan: None,
+            max_total_cost: None,
+            max_retries_per_step: 3,
+        }
+    }
+}
+
+/// The least of two limits, where `None` is no limit.
+fn tighter<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b < a { b } else { a }),
+        (a, b) => a.or(b),
+    }
+}
+
+impl Safety {
+    /// What satisfies both.
+    pub fn tightest(&self, other: &Self) -> Self {
+        let allowed = match (&self.allowed_skill_categories[..], &other.allowed_skill_categories[..]) {
+            ([], allowed) | (allowed, []) => allowed.to_vec(),
+            (own, others) => {
+                let both: Vec<String> = own.iter().filter(|c| others.contains(c)).cloned().collect();
+                // An empty list would allow all.
+                if both.is_empty() { vec![NO_CATEGORY.to_owned()] } else { both }
+            }
+        };
+        Self {
+            require_sandbox: self.require_sandbox || other.require_sandbox,
+            require_checkpoints: self.require_checkpoints || other.require_checkpoints,
+            allow_unsafe_tools: self.allow_unsafe_tools && other.allow_unsafe_tools,
+            require_human_approval: self.require_human_approval || other.require_human_approval,
+            allowed_skill_categories: allowed,
+            max_cost_per_plan: tighter(self.max_cost_per_plan, other.max_cost_per_plan),
+            max_total_cost: tighter(self.max_total_cost, other.max_total_cost),
+            max_retries_per_step: self.max_retries_per_step.min(other.max_retries_per_step),
+        }
+    }
+
+    /// Whether tools of a skill category may be used.
+    pub fn allows_category(&self, category: &str) -> bool {
+        self.allowed_skill_categories.is_empty()
+            || self.allowed_skill_categories.iter().any(|c| c == category)
+    }
+}
+
+/// A category that no skill has.
+const NO_CATEGORY: &str = "(none)";
+
 /// Limits on tool calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Guards {
@@ -175,6 +256,93 @@ pub struct Profile {
     pub safety: Safety,
     /// The limits on tools.
     pub guards: Guards,
+}
+
+impl Guards {
+    /// What satisfies both.
+    pub fn tightest(&self, other: &Self) -> Self {
+        let allowed = match (&self.tool_allowlist, &other.tool_allowlist) {
+            (Some(own), Some(others)) => Some(own.iter().filter(|t| others.contains(t)).cloned().collect()),
+            (own, others) => own.clone().or_else(|| others.clone()),
+        };
+        let denied: Vec<String> =
+            self.tool_denylist.iter().chain(&other.tool_denylist).flatten().cloned().collect();
+        Self {
+            max_tool_calls_per_step: tighter(self.max_tool_calls_per_step, other.max_tool_calls_per_step),
+            max_total_cost: tighter(self.max_total_cost, other.max_total_cost),
+            tool_allowlist: allowed,
+            tool_denylist: (!denied.is_empty()).then_some(denied),
+            require_approval_for_writes: self.require_approval_for_writes
+                || other.require_approval_for_writes,
+            require_approval_for_apply: self.require_approval_for_apply || other.require_approval_for_apply,
+        }
+    }
+}
+
+impl Profile {
+    /// The profile that asks whenever one of the two does, for a plan on several projects.
+    pub fn strictest(&self, other: &Self) -> Self {
+        Self {
+            name: format!("{}+{}", self.name, other.name),
+            description: format!("The stricter of {} and {}", self.name, other.name),
+            thresholds: self.thresholds.strictest(&other.thresholds),
+            safety: self.safety.tightest(&other.safety),
+            guards: self.guards.tightest(&other.guards),
+        }
+    }
+
+    /// What cannot be, as key and message; empty for a sound profile.
+    pub fn problems(&self) -> Vec<(String, String)> {
+        let mut problems = Vec::new();
+        let mut say = |path: &str, message: String| problems.push((path.to_owned(), message));
+        for gate in Gate::ALL {
+            let (flag, value) = (gate.flag(), self.thresholds.of(gate));
+            // Also refuses what is no number.
+            if !(0.0..=1.0).contains(&value) {
+                say(flag, format!("`{flag}` must be a number from 0.0 to 1.0, not {value}"));
+            }
+        }
+        for (path, cost) in [
+            ("safety.max_cost_per_plan", self.safety.max_cost_per_plan),
+            ("safety.max_total_cost", self.safety.max_total_cost),
+            ("guards.max_total_cost", self.guards.max_total_cost),
+        ] {
+            if let Some(cost) = cost.filter(|cost| !cost.is_finite() || *cost < 0.0) {
+                say(path, format!("`{path}` must be an amount from 0, not {cost}"));
+            }
+        }
+        if let (Some(plan), Some(all)) = (self.safety.max_cost_per_plan, self.safety.max_total_cost)
+            && plan > all
+        {
+            let message =
+                format!("`max_cost_per_plan` ({plan}) must not be more than `max_total_cost` ({all})");
+            say("safety.max_cost_per_plan", message);
+        }
+        if self.safety.max_retries_per_step > MAX_RETRIES {
+            let retries = self.safety.max_retries_per_step;
+            let message = format!("`max_retries_per_step` must be from 0 to {MAX_RETRIES}, not {retries}");
+            say("safety.max_retries_per_step", message);
+        }
+        problems
+    }
+}
+
+/// The most retries of a step a profile may allow.
+const MAX_RETRIES: u32 = 100;
+
+/// A registered profile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RegisteredProfile {
+    /// What its file said.
+    pub profile: Profile,
+    /// The file it came from, as given.
+    pub config_path: String,
+    /// The file's text.
+    pub source: String,
+    /// When it was registered.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
 }
 
 /// A profile locked into a plan, with the level that named it.
@@ -229,11 +397,7 @@ pub fn built_in_profiles() -> Vec<Profile> {
                     require_sandbox: !free,
                     require_checkpoints: !free,
                     allow_unsafe_tools: free,
-                    require_human_approval: false,
-                    allowed_skill_categories: Vec::new(),
-                    max_cost_per_plan: None,
-                    max_total_cost: None,
-                    max_retries_per_step: 3,
+                    ..Safety::default()
                 },
                 guards: Guards::default(),
             }
@@ -295,6 +459,52 @@ mod tests {
         let cautious = built_in_profile("cautious").unwrap().thresholds;
         let between: Vec<f64> = Gate::ALL.iter().map(|g| cautious.of(*g)).collect();
         assert_eq!(between, [0.7, 0.7, 1.0, 0.6, 0.8, 0.7, 0.8, 0.9, 0.7, 0.0, 0.6]);
+    }
+
+    // PROF-010
+    #[test]
+    fn a_profile_says_all_that_is_wrong_with_it() {
+        let mut profile = built_in_profile("ci").unwrap();
+        assert_eq!(profile.problems(), []);
+        profile.thresholds.edit_code = f64::NAN;
+        profile.thresholds.select_tool = 1.01;
+        profile.safety.max_cost_per_plan = Some(2.0);
+        profile.safety.max_total_cost = Some(1.0);
+        profile.safety.max_retries_per_step = 101;
+        profile.guards.max_total_cost = Some(f64::INFINITY);
+        let problems = profile.problems();
+        let paths: Vec<&str> = problems.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(
+            paths,
+            [
+                "select_tool",
+                "edit_code",
+                "guards.max_total_cost",
+                "safety.max_cost_per_plan",
+                "safety.max_retries_per_step"
+            ]
+        );
+    }
+
+    // C-63
+    #[test]
+    fn of_two_profiles_the_stricter_value_of_each_holds() {
+        let (auto, mut own) = (built_in_profile("auto").unwrap(), built_in_profile("cautious").unwrap());
+        own.guards.tool_denylist = Some(vec!["builtin/apply-edits".to_owned()]);
+        own.safety.max_cost_per_plan = Some(1.0);
+        let both = auto.strictest(&own);
+        for gate in Gate::ALL {
+            assert_eq!(both.thresholds.of(gate), auto.thresholds.of(gate).max(own.thresholds.of(gate)));
+        }
+        assert_eq!(both.guards, own.guards);
+        assert_eq!(both.safety.max_cost_per_plan, Some(1.0));
+        assert_eq!(both.name, "auto+cautious");
+        let of = |categories: &[&str]| Safety {
+            allowed_skill_categories: categories.iter().map(|c| (*c).to_owned()).collect(),
+            ..Safety::default()
+        };
+        assert!(of(&["edit"]).tightest(&of(&[])).allows_category("edit"));
+        assert!(!of(&["edit"]).tightest(&of(&["test"])).allows_category("edit"));
     }
 
     // PROF-009

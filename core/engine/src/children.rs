@@ -129,6 +129,7 @@ pub(crate) fn prepare(engine: &Engine, parent: &Plan, draft: &SpawnDraft) -> Res
         diff_ref: None,
         resumed_from: None,
         tool_calls: 0,
+        spending: Default::default(),
         created_by: parent.created_by.clone(),
         created_at: now,
         updated_at: now,

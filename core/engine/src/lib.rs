@@ -8,6 +8,7 @@ mod checkpoints;
 #[allow(dead_code, reason = "what makes child plans of decided spawns comes next")]
 mod children;
 mod clock;
+mod confidence;
 mod correlation;
 mod drift;
 pub mod facade;
@@ -15,6 +16,7 @@ mod invariants;
 mod lookup;
 mod notes;
 pub mod operations;
+mod preflight;
 mod records;
 mod sandboxes;
 mod surroundings;
@@ -124,6 +126,11 @@ impl Engine {
     /// One consistent view of the store.
     pub(crate) fn view<T>(&self, f: impl FnMut(&dyn Reader) -> StoreResult<T>) -> Result<T> {
         Ok(self.store.view(f)?)
+    }
+
+    /// [`view`](Self::view) for what can fail in the words of operations.
+    pub(crate) fn look<T>(&self, mut f: impl FnMut(&dyn Reader) -> Result<T>) -> Result<T> {
+        self.view(|r| Ok(f(r)))?
     }
 
     /// One transaction; an error of `f` rolls everything back.

@@ -1,21 +1,22 @@
 //! Writing what happened: transitions with their events, decisions from drafts, answers from people.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use agents_domain::decision::{Alternative, Approval, ContextSnapshot, Decision, DecisionType};
 use agents_domain::event::NewEvent;
 use agents_domain::ids::DecisionId;
 use agents_domain::invariant;
-use agents_domain::plan::gates::{self, GateOutcome};
+use agents_domain::plan::gates::{self, ComputedConfidence, GateOutcome};
 use agents_domain::plan::machine::{self, AllowedAction, Context, Effect, Event, Verb};
 use agents_domain::plan::{Awaiting, AwaitingKind, Guidance, Phase, Plan, State};
-use agents_domain::ports::actor::DecisionDraft;
+use agents_domain::ports::actor::{DecisionDraft, StepOutcome};
 use agents_domain::ports::store::{AuditEntry, Reader, Writer};
 use agents_domain::profile::Gate;
-use agents_domain::{Error, Result};
+use agents_domain::{Error, Result, tree};
 use serde_json::{Value, json};
 
-use crate::{Engine, clock, invariants};
+use crate::worker::guarding;
+use crate::{Engine, clock, confidence, invariants};
 
 /// The verbs the facade has.
 const OFFERED: &[Verb] = &[Verb::Execute, Verb::Apply, Verb::Prompt, Verb::Cancel];
@@ -77,11 +78,37 @@ pub(crate) fn advance_in(
     if plan.state == State::Cancelled {
         audit(engine, w, plan, "plan_cancelled", cancelled(w, plan)?)?;
     }
+    if effects.contains(&Effect::ExtendBudget) {
+        plan.spending.extend();
+        touch(w, plan)?;
+    }
+    if effects.contains(&Effect::RetryStep) || effects.contains(&Effect::RestoreCheckpoint) {
+        try_step_again(w, plan, effects.contains(&Effect::RestoreCheckpoint))?;
+    }
     if effects.contains(&Effect::RestartActor) {
-        let found = plan.failure.clone().or(failed).map(|f| f.message);
+        // What the machine does by itself leaves no failure in the record.
+        let found = match event {
+            Event::StrategyTooTight(failure)
+            | Event::ValidationFailed { failure, .. }
+            | Event::ApplyConstrained(failure) => Some(failure.clone()),
+            _ => plan.failure.clone().or(failed),
+        };
+        let found = found.map(|failure| failure.message);
         start_over(engine, w, plan, found.filter(|_| effects.contains(&Effect::RollBackExecuteWork)))?;
     }
     Ok(effects)
+}
+
+/// Readies the phase's run for another try of its step. The sandboxes are brought back to the last checkpoint by the
+/// worker that opens them.
+fn try_step_again(w: &dyn Writer, plan: &Plan, restored: bool) -> Result<()> {
+    let Some(mut run) = w.actor_run(plan.plan_id, plan.phase)? else { return Ok(()) };
+    run.restores += u32::from(restored);
+    if matches!(run.outcome, StepOutcome::TooTight { .. }) {
+        run.outcome = StepOutcome::Continue;
+    }
+    w.put_actor_run(&run)?;
+    Ok(())
 }
 
 /// What is known of a cancelled plan, for the audit log.
@@ -102,18 +129,21 @@ fn cancelled(r: &dyn Reader, plan: &Plan) -> Result<Value> {
 /// `found`: why the work cannot stand; then the sandboxes are made anew too, and the actor is told.
 fn start_over(engine: &Engine, w: &dyn Writer, plan: &mut Plan, found: Option<String>) -> Result<()> {
     let moved_on = found.is_some();
-    let reason = found.unwrap_or_else(|| "a person asked for it".to_owned());
     let known = w.decisions(plan.plan_id)?;
+    let reason = found.unwrap_or_else(|| "a person asked for it".to_owned());
     let made_in_execute = |d: &Decision| {
         let answered = d.parent_decision_id.and_then(|id| known.iter().find(|k| k.decision_id == id));
         let subject = if d.key.is_some() { answered.filter(|a| a.key == d.key) } else { None };
         subject.unwrap_or(d).decision_type.gate() == Some(Gate::ExecutionDecision)
     };
+    let too_tight = too_tight(w, plan, &known)?.filter(|_| moved_on);
+    let decided_again = |d: &Decision| too_tight.as_ref().is_none_or(|ids| ids.contains(&d.decision_id));
     let falls = |d: &&Decision| {
         let kept = d.decision_type == DecisionType::PromptDefinition
             || d.decision_type == DecisionType::InvariantEnforced
             || (d.decision_type == DecisionType::UserIntervention && d.key.is_none());
-        d.superseded_by.is_none() && !kept && (plan.phase == Phase::Strategize || made_in_execute(d))
+        let redone = plan.phase == Phase::Strategize && decided_again(d);
+        d.superseded_by.is_none() && !kept && (redone || made_in_execute(d))
     };
     let fallen: Vec<DecisionId> = known.iter().filter(falls).map(|d| d.decision_id).collect();
     let words = format!("It is done again: {reason}");
@@ -150,12 +180,29 @@ fn start_over(engine: &Engine, w: &dyn Writer, plan: &mut Plan, found: Option<St
     plan.diff_ref = None;
     if moved_on {
         plan.sandboxes.clear();
-        plan.guidance.push(Guidance { decision_id: marker.decision_id, text: reason, applied: false });
+        let is_tight = |d: &&Decision| too_tight.as_ref().is_some_and(|ids| ids.contains(&d.decision_id));
+        let told = known
+            .iter()
+            .filter(is_tight)
+            .map(|d| format!("\nDecided again: {} It was: {}", d.question, d.chosen_option));
+        let text = std::iter::once(reason).chain(told).collect();
+        plan.guidance.push(Guidance { decision_id: marker.decision_id, text, applied: false });
     }
     for sandbox in &mut plan.sandboxes {
         sandbox.commit.clone_from(&sandbox.base_commit);
     }
     touch(w, plan)
+}
+
+/// What Execute called too tight, with all that hangs on it; `None` when it named nothing that is in force.
+fn too_tight(w: &dyn Writer, plan: &Plan, known: &[Decision]) -> Result<Option<HashSet<DecisionId>>> {
+    let Some(run) = w.actor_run(plan.plan_id, Phase::Execute)? else { return Ok(None) };
+    let StepOutcome::TooTight { decisions, .. } = run.outcome else { return Ok(None) };
+    let mut ids = HashSet::new();
+    for decision in decisions.iter().filter_map(|key| by_key(known, key)) {
+        ids.extend(tree::affected(decision.decision_id, known, &[])?.decisions);
+    }
+    Ok((!ids.is_empty()).then_some(ids))
 }
 
 /// Writes a plan whose record, not status, was changed.
@@ -166,14 +213,16 @@ pub(crate) fn touch(w: &dyn Writer, plan: &mut Plan) -> Result<()> {
     Ok(())
 }
 
-/// The least confidence among the phase's active choices; what a person answered counts as sure as can be. `None` when
-/// nothing was decided.
-fn phase_confidence(r: &dyn Reader, plan: &Plan) -> Result<Option<f64>> {
+/// The least computed confidence among the phase's active choices; what a person answered counts as sure as can be.
+/// `None` when nothing was decided.
+pub(crate) fn phase_confidence(r: &dyn Reader, plan: &Plan) -> Result<Option<f64>> {
     let gate = match plan.phase {
         Phase::Strategize => Gate::StrategyDecision,
         Phase::Execute | Phase::Apply => Gate::ExecutionDecision,
     };
     let decisions = r.decisions(plan.plan_id)?;
+    let computed: HashMap<DecisionId, f64> =
+        r.confidences(plan.plan_id)?.into_iter().map(|(id, computed)| (id, computed.score)).collect();
     let least = decisions
         .iter()
         .filter(|d| d.superseded_by.is_none())
@@ -182,7 +231,7 @@ fn phase_confidence(r: &dyn Reader, plan: &Plan) -> Result<Option<f64>> {
                 let answered = decisions.iter().find(|k| k.superseded_by == Some(d.decision_id))?;
                 (answered.decision_type.gate() == Some(gate)).then_some(gates::MAX_COMPUTED_CONFIDENCE)
             }
-            kind if kind.gate() == Some(gate) => d.confidence,
+            kind if kind.gate() == Some(gate) => computed.get(&d.decision_id).copied().or(d.confidence),
             _ => None,
         })
         .reduce(f64::min);
@@ -248,14 +297,14 @@ pub(crate) struct Evidence {
     pub state_ref: String,
 }
 
-/// Makes a decision of an actor's draft, or says which rule the draft breaks.
+/// Makes a decision of an actor's draft and computes how sure it is, or says which rule the draft breaks.
 pub(crate) fn decision_of(
     w: &dyn Writer,
     plan: &Plan,
     draft: &DecisionDraft,
     evidence: &Evidence,
     known: &[Decision],
-) -> Result<Decision> {
+) -> Result<(Decision, ComputedConfidence)> {
     let broken =
         |why: String| Error::validation(format!("the decision `{}` was not recorded: {why}", draft.key));
     if plan.phase == Phase::Apply {
@@ -293,12 +342,12 @@ pub(crate) fn decision_of(
     depends_on.extend(enforced);
     depends_on.sort_unstable();
     depends_on.dedup();
-    let computed = gates::computed_confidence(&gates::Factors::default()).score;
+    let computed = confidence::of_draft(w, plan, draft, known)?;
     let outcome = gates::decision_gate(
         &plan.profile.profile,
         plan.phase,
         draft.confidence,
-        computed,
+        computed.score,
         plan.commanded,
         false,
     );
@@ -314,7 +363,7 @@ pub(crate) fn decision_of(
         GateOutcome::Ask { .. } if undoing => Some(Approval::Automatic),
         GateOutcome::Ask { .. } => None,
     };
-    Ok(Decision {
+    let decision = Decision {
         decision_id: DecisionId::from_ulid(clock::ulid()),
         plan_id: plan.plan_id,
         parent_decision_id: Some(parent),
@@ -342,18 +391,22 @@ pub(crate) fn decision_of(
         correction_reason: None,
         superseded_by: None,
         created_at: clock::now(),
-    })
+    };
+    Ok((decision, computed))
 }
 
 /// The pause for the first of the decisions that wait.
 pub(crate) fn awaiting_decision(plan: &Plan, decision: &Decision) -> Awaiting {
-    let gate = decision.decision_type.gate();
+    // A guard asks by a flag of its own, whatever the confidence.
+    let every = plan.profile.profile.safety.require_human_approval && plan.phase == Phase::Execute;
+    let guard = guarding::flag_of(decision).or(every.then_some("require_human_approval"));
+    let gate = decision.decision_type.gate().filter(|_| guard.is_none());
     Awaiting {
         kind: AwaitingKind::Decision,
         decision_id: Some(decision.decision_id),
         question: decision.question.clone(),
         options: decision.alternatives.iter().map(|a| a.option.clone()).collect(),
-        flag: gate.map(|gate| gate.flag().to_owned()),
+        flag: guard.or_else(|| gate.map(Gate::flag)).map(str::to_owned),
         threshold: gate.map(|gate| plan.profile.profile.thresholds.of(gate)),
         confidence: decision.confidence,
         since: clock::now(),

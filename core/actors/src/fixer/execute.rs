@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use agents_domain::ids::ResourceId;
 use agents_domain::plan::AwaitingKind;
 use agents_domain::ports::actor::{
-    ActorFailure, ActorHost, ActorWorkspace, KnownDecision, Observation, Progress, Request, StepInput,
-    StepOutcome, StepOutput,
+    ActorFailure, ActorHost, ActorWorkspace, KnownDecision, Observation, Progress, Request, StepCost,
+    StepInput, StepOutcome, StepOutput,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -129,6 +129,7 @@ pub(super) async fn step(input: &StepInput, host: &dyn ActorHost) -> Result<Step
             state: to_state(&state)?,
             requests: next.requests,
             outcome: next.outcome,
+            cost: StepCost::default(),
         }),
         Err(Halt::Stopping) => Ok(super::output(to_state(&state)?, StepOutcome::Continue)),
         Err(Halt::Failed(failure)) => Err(failure),

@@ -27,7 +27,9 @@ mod verify;
 
 use agents_domain::plan::Phase;
 use agents_domain::ports::BoxFuture;
-use agents_domain::ports::actor::{Actor, ActorFailure, ActorHost, StepInput, StepOutcome, StepOutput};
+use agents_domain::ports::actor::{
+    Actor, ActorFailure, ActorHost, StepCost, StepInput, StepOutcome, StepOutput,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -78,7 +80,7 @@ fn internal(message: String) -> ActorFailure {
 }
 
 fn output(state: Value, outcome: StepOutcome) -> StepOutput {
-    StepOutput { state, requests: Vec::new(), progress: None, outcome }
+    StepOutput { state, requests: Vec::new(), progress: None, outcome, cost: StepCost::default() }
 }
 
 fn to_state<T: Serialize>(state: &T) -> Result<Value, ActorFailure> {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use agents_domain::decision::DecisionType;
 use agents_domain::plan::AwaitingKind;
 use agents_domain::ports::actor::{
-    ActorFailure, ActorHost, KnownDecision, Observation, Progress, Request, StepInput, StepOutcome,
+    ActorFailure, ActorHost, KnownDecision, Observation, Progress, Request, StepCost, StepInput, StepOutcome,
     StepOutput,
 };
 use serde::{Deserialize, Serialize};
@@ -148,6 +148,7 @@ async fn look(
         requests,
         progress: Some(progress),
         outcome: StepOutcome::Continue,
+        cost: StepCost::default(),
     })
 }
 

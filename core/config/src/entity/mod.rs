@@ -4,6 +4,7 @@
 //! problems of a step are reported together. Texts with `${NAME}` or `{{ name }}` stay as they are written.
 
 mod action;
+mod automation_profile;
 mod language_server;
 
 use std::collections::HashMap;
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use action::load_action;
+pub use automation_profile::load_automation_profile;
 pub use language_server::{language_hints, load_language_server};
 
 use crate::yaml::schema::{self, Schema};
@@ -68,7 +70,7 @@ pub struct EntityKind {
 }
 
 /// Every kind of entity file there is.
-pub const KINDS: &[EntityKind] = &[action::KIND, language_server::KIND];
+pub const KINDS: &[EntityKind] = &[action::KIND, automation_profile::KIND, language_server::KIND];
 
 /// The kind of a file by its keys; `None` when it looks like none of them.
 pub fn kind_of(text: &str) -> Option<&'static EntityKind> {

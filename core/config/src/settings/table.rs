@@ -38,10 +38,12 @@ pub const KEYS: &[Key] = &[
 
     Key::new("plan.concurrency", Integer(1), Whole(4), "CLEVERAGENTS_PLAN_CONCURRENCY", "Plans that work at the same time; the others wait").per_project().in_effect(),
     Key::new("plan.max-child-depth", Integer(1), Whole(5), "CLEVERAGENTS_PLAN_MAX_CHILD_DEPTH", "Levels of plans, the root counted; 1 allows no child plans").per_project(),
-    Key::new("plan.budget.per-plan", Amount, Unset, "CLEVERAGENTS_PLAN_BUDGET", "US dollars of a plan before it pauses to ask").per_project(),
+    Key::new("plan.budget.per-plan", Amount, Unset, "CLEVERAGENTS_PLAN_BUDGET", "US dollars of a plan before it pauses to ask").per_project().in_effect(),
     Key::new("plan.budget.per-session", Amount, Unset, "CLEVERAGENTS_SESSION_BUDGET", "US dollars of a session before its plans pause"),
-    Key::new("plan.budget.warn-threshold", Fraction, Real(0.8), "CLEVERAGENTS_PLAN_BUDGET_WARN", "Share of the budget at which a plan warns"),
-    Key::new("plan.tool.max-calls-per-step", Integer(1), Whole(25), "CLEVERAGENTS_TOOL_MAX_CALLS", "Tool calls of one step before the plan pauses"),
+    Key::new("plan.budget.tool-calls", Integer(1), Unset, "CLEVERAGENTS_PLAN_BUDGET_TOOL_CALLS", "Tool calls of a plan before it pauses to ask").per_project().in_effect(),
+    Key::new("plan.budget.wall-clock", Integer(1), Unset, "CLEVERAGENTS_PLAN_BUDGET_WALL_CLOCK", "Seconds the actors of a plan may work before it pauses to ask").per_project().in_effect(),
+    Key::new("plan.budget.warn-threshold", Fraction, Real(0.8), "CLEVERAGENTS_PLAN_BUDGET_WARN", "Share of the budget at which a plan warns").in_effect(),
+    Key::new("plan.tool.max-calls-per-step", Integer(1), Whole(25), "CLEVERAGENTS_TOOL_MAX_CALLS", "Tool calls of one step before the plan pauses").in_effect(),
     Key::new("plan.tool.max-retries", Integer(0), Whole(3), "CLEVERAGENTS_TOOL_MAX_RETRIES", "Retries of a tool call that failed for a passing reason"),
     Key::new("plan.tool.retry-backoff", Choice(&["exponential", "linear", "none"]), Word("exponential"), "CLEVERAGENTS_TOOL_RETRY_BACKOFF", "How long to wait before a retry"),
 

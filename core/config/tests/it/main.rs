@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 mod action;
+mod automation_profile;
 mod language_server;
 mod reference;
 mod robustness;

@@ -1,7 +1,7 @@
 //! Gates: whether a plan goes on by itself or asks a person, and how sure it is.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Phase;
 use crate::decision::Approval;
@@ -85,13 +85,17 @@ pub struct Factors {
     pub risk_assessment: Option<f64>,
     /// How much must be kept to; counts against confidence.
     pub invariant_complexity: Option<f64>,
+    /// What the actor itself says; left out where it says nothing.
+    pub actor_confidence: Option<f64>,
+    /// How often the like failed before; counts against confidence, left out where nothing did.
+    pub known_failures: Option<f64>,
 }
 
 /// One factor as it was counted.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Factor {
     /// Its name in data.
-    pub name: &'static str,
+    pub name: String,
     /// What was measured, 0.0 to 1.0; 0.5 where nothing is known.
     pub value: f64,
     /// What it adds to confidence, 0.0 to 1.0: the value, or its opposite for a risk.
@@ -101,7 +105,7 @@ pub struct Factor {
 }
 
 /// A computed confidence with what it came from, for people.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComputedConfidence {
     /// 0.0 to 0.99.
     pub score: f64,
@@ -109,21 +113,32 @@ pub struct ComputedConfidence {
     pub factors: Vec<Factor>,
 }
 
-/// Computes confidence: the mean of the factors with risks turned round, at most 0.99.
+/// Computes confidence: the mean of the factors with risks turned round, at most 0.99. The last two factors count only
+/// where they are known.
 pub fn computed_confidence(factors: &Factors) -> ComputedConfidence {
-    let factor = |name, value: Option<f64>, risk: bool| {
+    let factor = |name: &str, value: Option<f64>, risk: bool| {
+        let name = name.to_owned();
         let known = value.filter(|v| v.is_finite()).map(|v| v.clamp(0.0, 1.0));
         let value = known.unwrap_or(NEUTRAL_CONFIDENCE);
         Factor { name, value, counted: if risk { 1.0 - value } else { value }, known: known.is_some() }
     };
-    let factors = vec![
+    let extra = [
+        ("actor_confidence", factors.actor_confidence, false),
+        ("known_failures", factors.known_failures, true),
+    ];
+    let mut counted = vec![
         factor("past_success_rate", factors.past_success_rate, false),
         factor("codebase_familiarity", factors.codebase_familiarity, false),
         factor("risk_assessment", factors.risk_assessment, true),
         factor("invariant_complexity", factors.invariant_complexity, true),
     ];
-    let score = factors.iter().map(|f| f.counted).sum::<f64>() / factors.len() as f64;
-    ComputedConfidence { score: score.min(MAX_COMPUTED_CONFIDENCE), factors }
+    counted.extend(
+        extra.into_iter().filter(|(_, v, _)| v.is_some()).map(|(name, v, risk)| factor(name, v, risk)),
+    );
+    let score = counted.iter().map(|f| f.counted).sum::<f64>() / counted.len() as f64;
+    // Sums of decimal fractions miss a threshold of two digits by the last bits.
+    let score = (score * 1e9).round() / 1e9;
+    ComputedConfidence { score: score.min(MAX_COMPUTED_CONFIDENCE), factors: counted }
 }
 
 #[cfg(test)]
@@ -203,8 +218,14 @@ mod tests {
             codebase_familiarity: Some(1.0),
             risk_assessment: Some(0.0),
             invariant_complexity: Some(0.0),
+            ..Factors::default()
         };
         assert_eq!(computed_confidence(&sure).score, 0.99);
+        // C-19: the actor's own word is one factor; what failed before counts against it.
+        let doubted = Factors { actor_confidence: Some(0.5), known_failures: Some(0.5), ..sure };
+        let doubted = computed_confidence(&doubted);
+        assert_eq!(doubted.factors.len(), 6);
+        assert!((doubted.score - 5.0 / 6.0).abs() < 1e-6, "{}", doubted.score);
         let risky = Factors { risk_assessment: Some(1.0), ..sure };
         assert_eq!(computed_confidence(&risky).score, 0.75);
         let broken = Factors { past_success_rate: Some(f64::NAN), ..Factors::default() };
@@ -241,6 +262,7 @@ mod tests {
         ) {
             let score = computed_confidence(&Factors {
                 past_success_rate: a, codebase_familiarity: b, risk_assessment: c, invariant_complexity: d,
+                actor_confidence: a, known_failures: d,
             }).score;
             prop_assert!((0.0..=MAX_COMPUTED_CONFIDENCE).contains(&score));
         }

@@ -2,6 +2,7 @@
 
 pub mod children;
 pub mod gates;
+pub mod guards;
 pub mod machine;
 
 use std::collections::BTreeMap;
@@ -158,7 +159,7 @@ pub struct Awaiting {
 pub struct PlanFailure {
     /// For people.
     pub message: String,
-    /// A stable word: `language_server`, `tool`, `actor`, `git`, `conflict`, `io`, `internal`.
+    /// A stable word: `language_server`, `tool`, `actor`, `strategy`, `git`, `conflict`, `io`, `budget`, `internal`.
     pub category: String,
     /// In which phase.
     pub phase: Phase,
@@ -320,6 +321,9 @@ pub struct Plan {
     pub resumed_from: Option<CheckpointId>,
     /// Tool calls so far.
     pub tool_calls: u32,
+    /// What it has cost, and may cost beyond its limits.
+    #[serde(default)]
+    pub spending: guards::Spending,
     /// Who made it.
     pub created_by: String,
     /// When it was made.

@@ -17,6 +17,7 @@ use super::language_servers::LanguageWorkspace;
 use crate::QualifiedName;
 use crate::changes::FileDiff;
 use crate::decision::{Alternative, DecisionType, ResourceRef};
+use crate::failure::FailurePattern;
 use crate::ids::{DecisionId, ResourceId};
 use crate::invariant::{Enforced, Invariant, Reconciled};
 use crate::plan::children::SpawnDraft;
@@ -106,6 +107,11 @@ pub struct StepInput {
     pub decisions: Vec<KnownDecision>,
     /// What the plan keeps to. Writes against those with a check are refused; the others are the actor's to honour.
     pub invariants: Vec<Enforced>,
+    /// What failed before in this plan's projects or under its kinds of decision, most often first; at most 20.
+    pub known_failures: Vec<FailurePattern>,
+    /// The step estimates what Execute will cost: it decides and changes nothing, its requests are not carried out, and
+    /// its summary's facts hold `cost_usd` as a number or as `{"low", "high"}`.
+    pub estimating: bool,
 }
 
 /// A decision as an actor sees it.
@@ -136,6 +142,19 @@ pub struct StepOutput {
     pub progress: Option<Progress>,
     /// Whether there is more.
     pub outcome: StepOutcome,
+    /// What the step cost; nothing for actors without a model.
+    #[serde(default)]
+    pub cost: StepCost,
+}
+
+/// What a step cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StepCost {
+    /// US dollars.
+    pub usd: f64,
+    /// Tokens, both ways.
+    pub tokens: u64,
 }
 
 /// Whether there is more to do.
@@ -146,6 +165,15 @@ pub enum StepOutcome {
     Continue,
     /// The phase is done, after the requests.
     Done(PhaseSummary),
+    /// In Execute: what Strategize decided cannot be kept to. The strategy is decided again where it depends on the
+    /// decisions named, and as a whole where none is.
+    TooTight {
+        /// Why, for people and for the strategy actor.
+        reason: String,
+        /// Keys of the decisions that are too tight.
+        #[serde(default)]
+        decisions: Vec<String>,
+    },
     /// A person must say how to go on; the next step gets the answer as guidance.
     Ask {
         /// Why.

@@ -1,6 +1,7 @@
 //! What the engine needs from outside, as small traits; the composition root plugs the adapters in.
 
 pub mod actor;
+pub mod automation;
 pub mod installer;
 pub mod language_servers;
 pub mod store;

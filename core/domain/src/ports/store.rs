@@ -16,6 +16,7 @@ use crate::language_server::LanguageServerDefinition;
 use crate::plan::children::Spawn;
 use crate::plan::{Phase, Plan, State};
 use crate::ports::actor::{Observation, Request, StepOutcome};
+pub use crate::ports::automation::{AutomationReads, AutomationWrites};
 use crate::project::Project;
 use crate::resource::Resource;
 use crate::{QualifiedName, Timestamp};
@@ -158,7 +159,14 @@ impl<S: Store + ?Sized> StoreExt for S {}
 
 /// Everything that can be read.
 pub trait Reader:
-    PlanReads + ChildReads + DecisionReads + ChangeReads + RegistryReads + InvariantReads + EventReads
+    PlanReads
+    + ChildReads
+    + DecisionReads
+    + ChangeReads
+    + RegistryReads
+    + InvariantReads
+    + EventReads
+    + AutomationReads
 {
 }
 
@@ -172,6 +180,7 @@ pub trait Writer:
     + RegistryWrites
     + InvariantWrites
     + EventWrites
+    + AutomationWrites
 {
 }
 
@@ -276,8 +285,11 @@ pub struct ActorRun {
     pub outcome: StepOutcome,
     /// Sandbox commits before the first write under each decision key, per resource.
     pub group_starts: std::collections::BTreeMap<String, Vec<(ResourceId, String)>>,
-    /// Retries of the present step.
+    /// Retries of the present step after failures that pass.
     pub retries: u32,
+    /// How often a checkpoint was restored to try the present step again.
+    #[serde(default)]
+    pub restores: u32,
     /// Workers in a row that died at the present step.
     pub lost_workers: u32,
 }

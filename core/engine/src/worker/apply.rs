@@ -256,7 +256,8 @@ impl Worker<'_> {
             return Err(Stop::Failed(failure));
         }
         self.write(|w, plan| {
-            self.advance(w, plan, &Event::ApplyConstrained(failure.clone()))?;
+            let effects = self.advance(w, plan, &Event::ApplyConstrained(failure.clone()))?;
+            super::failing::record(w, plan, None, &failure, super::failing::outcome_of(plan, &effects))?;
             Ok(())
         })
     }

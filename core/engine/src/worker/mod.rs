@@ -3,6 +3,9 @@
 
 mod apply;
 mod checkpoints;
+mod estimate;
+mod failing;
+pub(crate) mod guarding;
 mod host;
 mod invariants;
 mod requests;
@@ -216,15 +219,17 @@ impl Worker<'_> {
         tracing::warn!(category = failure.category, step = failure.step, "{}", failure.message);
         let outcome = self.write(|w, plan| {
             if plan.phase == Phase::Apply {
-                self.advance(w, plan, &Event::ApplyFailed(failure.clone()))?;
-                return Ok(());
+                let effects = self.advance(w, plan, &Event::ApplyFailed(failure.clone()))?;
+                return Ok(failing::record(w, plan, None, &failure, failing::outcome_of(plan, &effects))?);
             }
             let run = w.actor_run(self.id, plan.phase)?;
+            let restores = run.as_ref().map_or(0, |r| r.restores);
+            let failure = PlanFailure { retries: failure.retries.max(restores), ..failure.clone() };
             let mut context = records::context_of(plan);
-            context.step_retries_left =
-                context.step_retries_left.saturating_sub(run.as_ref().map_or(0, |r| r.retries));
-            let effects =
-                records::advance_in(self.engine, w, plan, &Event::StepFailed(failure.clone()), &context)?;
+            context.confidence = records::phase_confidence(w, plan)?;
+            context.step_retries_left = context.step_retries_left.saturating_sub(restores);
+            let event = Event::StepFailed(failure.clone());
+            let effects = records::advance_in(self.engine, w, plan, &event, &context)?;
             if effects.contains(&Effect::CheckpointOnError) {
                 crate::checkpoints::record_all(
                     self.engine,
@@ -235,10 +240,7 @@ impl Worker<'_> {
                     &failure.message,
                 )?;
             }
-            if let Some(mut run) = run.filter(|_| effects.contains(&Effect::RestoreCheckpoint)) {
-                run.retries += 1;
-                w.put_actor_run(&run)?;
-            }
+            failing::record(w, plan, run.as_ref(), &failure, failing::outcome_of(plan, &effects))?;
             Ok(())
         });
         unless_moved(outcome, ())

@@ -3,7 +3,7 @@
 use agents_domain::changes::{Change, ChangeKind};
 use agents_domain::decision::Decision;
 use agents_domain::ids::{ChangeId, ResourceId};
-use agents_domain::plan::Plan;
+use agents_domain::plan::{Plan, PlanFailure};
 use agents_domain::ports::actor::{DecisionDraft, Observation, Request};
 use agents_domain::ports::store::ActorRun;
 use agents_domain::provenance::hunks;
@@ -11,7 +11,8 @@ use agents_sandbox::fault;
 use serde_json::json;
 
 use super::checkpoints::Around;
-use super::{Stop, Worker};
+use super::guarding::Guarded;
+use super::{Stop, Worker, failing};
 use crate::checkpoints::measure;
 use crate::clock;
 use crate::records::{self, Evidence, by_key, emit};
@@ -40,11 +41,27 @@ impl Worker<'_> {
         };
         match request {
             Request::RecordDecision(_) => {}
-            Request::Tool { ref call_id, ref tool, ref args, .. } => {
+            Request::Tool { ref call_id, tool: ref name, ref args, .. } => {
                 let plan = self.plan()?;
-                if let Some(why) = self.breaks_invariant(&plan, tool, args, &decisions, sandboxes)? {
+                let tool = match tools::usable(&plan, name) {
+                    Ok(tool) => tool,
+                    Err(why) => {
+                        self.refuse(run, format!("{name}: {why}"))?;
+                        return Ok(true);
+                    }
+                };
+                // Nobody is asked about what would be refused anyway.
+                if let Some(why) = self.breaks_invariant(&plan, name, args, &decisions, sandboxes)? {
                     self.refuse(run, why)?;
                     return Ok(true);
+                }
+                match self.guard(run, tool, call_id, &decision, &decisions)? {
+                    Guarded::Run => {}
+                    Guarded::Wait => return Ok(false),
+                    Guarded::Refuse(why) => {
+                        self.refuse(run, why)?;
+                        return Ok(true);
+                    }
                 }
                 for sandbox in sandboxes {
                     if let Some(why) = self.edited_meanwhile(&request, sandbox)? {
@@ -52,9 +69,12 @@ impl Worker<'_> {
                         return Ok(true);
                     }
                 }
-                match tools::run(&plan, tool, args.clone(), sandboxes) {
-                    Ok(written) => self.record_writes(run, call_id, tool, &decision, &written, sandboxes)?,
-                    Err(why) => self.refuse(run, format!("{tool}: {why}"))?,
+                match tool.run(args.clone(), sandboxes) {
+                    Ok(written) => self.record_writes(run, call_id, name, &decision, &written, sandboxes)?,
+                    Err(why) => {
+                        self.keep_failure(run, name, &why)?;
+                        self.refuse(run, format!("{name}: {why}"))?;
+                    }
                 }
             }
             Request::Checkpoint { decision: key, label } => {
@@ -81,11 +101,12 @@ impl Worker<'_> {
         next.done += 1;
         let recorded = self.write(|w, plan| {
             let known = w.decisions(self.id)?;
-            let decision = match records::decision_of(w, plan, draft, &evidence, &known) {
-                Ok(decision) => decision,
+            let (decision, computed) = match records::decision_of(w, plan, draft, &evidence, &known) {
+                Ok(made) => made,
                 Err(error) => return Ok(Err(error.message)),
             };
             w.insert_decision(&decision)?;
+            w.insert_confidence(decision.decision_id, &computed)?;
             records::emit_decision(self.engine, w, plan, &decision)?;
             w.put_actor_run(&next)?;
             Ok(Ok(()))
@@ -232,6 +253,23 @@ impl Worker<'_> {
         })?;
         *run = next;
         Ok(())
+    }
+
+    /// Keeps what a tool failed with; its actor deals with it.
+    fn keep_failure(&self, run: &ActorRun, tool: &str, message: &str) -> Result<(), Stop> {
+        self.write(|w, plan| {
+            let failure = PlanFailure {
+                message: message.to_owned(),
+                category: "tool".to_owned(),
+                phase: plan.phase,
+                tool: Some(tool.to_owned()),
+                step: Some(format!("step {}", run.step)),
+                recoverable: true,
+                retries: 0,
+                hints: Vec::new(),
+            };
+            Ok(failing::record(w, plan, Some(run), &failure, "refused")?)
+        })
     }
 
     /// Commits that a request failed; the step's other requests are not run.

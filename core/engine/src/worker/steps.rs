@@ -22,7 +22,7 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use super::{Stop, Worker};
+use super::{Stop, Worker, failing};
 use crate::checkpoints::{self, Point};
 use crate::records::{self, awaiting_decision, by_key, emit};
 use crate::sandboxes::OpenSandbox;
@@ -45,6 +45,9 @@ pub(super) const POINTS: &[&str] = &[
 
 /// Steps of one phase; far more than any honest actor takes.
 const MAX_STEPS: u32 = 100_000;
+
+/// Shapes of earlier failures an actor is told of.
+const KNOWN_FAILURES: usize = 20;
 
 /// How long one answer of a language server may take.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -140,7 +143,20 @@ impl Worker<'_> {
                 return self.await_decision();
             }
             match run.outcome.clone() {
-                StepOutcome::Done(summary) => return self.finish_phase(summary).await,
+                StepOutcome::Done(summary) => {
+                    let estimate = match plan.phase {
+                        Phase::Strategize => self.estimate(&plan, host).await,
+                        _ => None,
+                    };
+                    return self.finish_phase(summary, estimate).await;
+                }
+                StepOutcome::TooTight { reason, .. } if plan.phase == Phase::Execute => {
+                    return self.too_tight(&run, reason);
+                }
+                StepOutcome::TooTight { reason, .. } => {
+                    let message = format!("the actor calls its own strategy too tight: {reason}");
+                    return Err(Stop::Failed(self.failure(&plan, &run, message)));
+                }
                 StepOutcome::Ask { kind, question, options } => {
                     let awaiting = Awaiting {
                         kind,
@@ -159,6 +175,7 @@ impl Worker<'_> {
                         Ok(())
                     });
                 }
+                StepOutcome::Continue if self.over_budget(&plan)? => return Ok(()),
                 StepOutcome::Continue => {
                     self.take_edits(&mut run, host, sandboxes).await?;
                     self.step(actor, host, &plan, run).await?;
@@ -205,7 +222,10 @@ impl Worker<'_> {
             handover: handover.unwrap_or(Value::Null),
             decisions: decisions.iter().filter(|d| d.superseded_by.is_none()).map(known).collect(),
             invariants: invariant::enforced(&decisions),
+            known_failures: self.engine.view(|r| r.failure_patterns(KNOWN_FAILURES))?,
+            estimating: false,
         };
+        let began = std::time::Instant::now();
         let stepped = AssertUnwindSafe(actor.step(input, host)).catch_unwind().await;
         if agents_domain::ports::actor::ActorHost::stopping(host) {
             return Err(Stop::Moved);
@@ -222,7 +242,8 @@ impl Worker<'_> {
             }
         };
         fault::point("worker.step-returned");
-        self.commit_step(run, output, &unseen)?;
+        let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.commit_step(run, output, &unseen, took)?;
         fault::point("worker.step-committed");
         Ok(())
     }
@@ -232,8 +253,9 @@ impl Worker<'_> {
         run: ActorRun,
         output: StepOutput,
         seen: &[agents_domain::plan::Guidance],
+        took_ms: u64,
     ) -> Result<(), Stop> {
-        let StepOutput { state, requests, progress, outcome } = output;
+        let StepOutput { state, requests, progress, outcome, cost } = output;
         tracing::info!(step = run.step + 1, requests = requests.len(), "the actor has made a step");
         let next = ActorRun {
             step: run.step + 1,
@@ -243,17 +265,23 @@ impl Worker<'_> {
             observations: Vec::new(),
             outcome,
             retries: 0,
+            restores: 0,
             lost_workers: 0,
             ..run
         };
         self.write(|w, plan| {
             w.put_actor_run(&next)?;
-            if !seen.is_empty() {
-                for guidance in &mut plan.guidance {
-                    guidance.applied |= seen.iter().any(|s| s.decision_id == guidance.decision_id);
-                }
-                records::touch(w, plan)?;
+            for guidance in &mut plan.guidance {
+                guidance.applied |= seen.iter().any(|s| s.decision_id == guidance.decision_id);
             }
+            let spending = &mut plan.spending;
+            spending.next_step();
+            spending.worked_ms = spending.worked_ms.saturating_add(took_ms);
+            spending.tokens = spending.tokens.saturating_add(cost.tokens);
+            if cost.usd.is_finite() {
+                spending.cost_usd += cost.usd.max(0.0);
+            }
+            records::touch(w, plan)?;
             if let Some(progress) = &progress {
                 let facts = json!({
                     "phase": plan.phase, "label": progress.label, "done": progress.done, "total": progress.total,
@@ -277,10 +305,12 @@ impl Worker<'_> {
         let left = allowed - run.retries;
         run.retries += 1;
         let retried = self.write(|w, plan| {
-            let context = Context { tool_retries_left: left, ..records::context_of(plan) };
+            let confidence = records::phase_confidence(w, plan)?;
+            let context = Context { tool_retries_left: left, confidence, ..records::context_of(plan) };
             let event = Event::TransientFailure(recorded.clone());
             let effects = records::advance_in(self.engine, w, plan, &event, &context)?;
             w.put_actor_run(&run)?;
+            failing::record(w, plan, Some(&run), &recorded, failing::outcome_of(plan, &effects))?;
             Ok(effects.contains(&Effect::RetryStep))
         })?;
         if retried {
@@ -328,7 +358,25 @@ impl Worker<'_> {
         })
     }
 
-    async fn finish_phase(&self, mut summary: agents_domain::plan::PhaseSummary) -> Result<(), Stop> {
+    /// Says that Execute cannot keep to the strategy; what was decided too tightly stays in the run until it is acted on.
+    fn too_tight(&self, run: &ActorRun, reason: String) -> Result<(), Stop> {
+        self.write(|w, plan| {
+            let failure = PlanFailure {
+                category: "strategy".to_owned(),
+                recoverable: true,
+                ..self.failure(plan, run, reason.clone())
+            };
+            let effects = self.advance(w, plan, &Event::StrategyTooTight(failure.clone()))?;
+            failing::record(w, plan, Some(run), &failure, failing::outcome_of(plan, &effects))?;
+            Ok(())
+        })
+    }
+
+    async fn finish_phase(
+        &self,
+        mut summary: agents_domain::plan::PhaseSummary,
+        estimate: Option<agents_domain::plan::guards::Estimate>,
+    ) -> Result<(), Stop> {
         let plan = self.plan()?;
         if !self.judge_invariants(&plan, &mut summary).await? {
             return Ok(());
@@ -346,7 +394,17 @@ impl Worker<'_> {
             if diff_ref.is_some() {
                 plan.diff_ref.clone_from(&diff_ref);
             }
+            if estimate.is_some() {
+                plan.spending.estimate.clone_from(&estimate);
+            }
             self.advance(w, plan, &Event::ActorDone)?;
+            if let Some(estimate) = &estimate {
+                let facts = json!({
+                    "actor": plan.actors.estimation, "cost_estimate_usd": estimate.cost_usd,
+                    "headline": estimate.headline, "facts": estimate.facts,
+                });
+                emit(self.engine, w, plan, "plan.estimation_complete", facts)?;
+            }
             Ok(())
         })
     }
@@ -434,6 +492,7 @@ pub(super) fn fresh_run(plan_id: PlanId, phase: Phase) -> ActorRun {
         outcome: StepOutcome::Continue,
         group_starts: BTreeMap::new(),
         retries: 0,
+        restores: 0,
         lost_workers: 0,
     }
 }

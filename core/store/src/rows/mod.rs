@@ -1,5 +1,6 @@
 //! The repositories: each entity's rows, read and written inside one transaction.
 
+mod automation;
 mod changes;
 mod children;
 mod decisions;

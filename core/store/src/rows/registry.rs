@@ -16,7 +16,12 @@ use crate::blobs::sha256;
 use crate::error::Fault;
 
 /// Runs a statement that has to meet one row of `what`.
-fn one(conn: &Connection, sql: &str, params: impl rusqlite::Params, what: &str) -> Result<(), Fault> {
+pub(super) fn one(
+    conn: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+    what: &str,
+) -> Result<(), Fault> {
     match conn.prepare_cached(sql)?.execute(params)? {
         0 => Err(Fault::other(format!("there is no {what}"))),
         _ => Ok(()),

@@ -93,6 +93,7 @@ pub fn plan(n: u64) -> Plan {
         diff_ref: Some("f".repeat(64)),
         resumed_from: None,
         tool_calls: 4,
+        spending: agents_domain::plan::guards::Spending { cost_usd: 0.25, ..Default::default() },
         created_by: "somebody".to_owned(),
         created_at,
         updated_at: created_at,

@@ -1,5 +1,6 @@
 //! The command line: options, groups and commands, with the words that `--help` shows.
 
+mod automation_profile;
 mod invariant;
 mod plan;
 mod quickstart;
@@ -13,6 +14,7 @@ use clap_complete::Shell;
 
 use crate::output::Format;
 
+pub use automation_profile::{AutomationProfileAddArgs, AutomationProfileCommand, AutomationProfileListArgs};
 pub use invariant::{InvariantAddArgs, InvariantCommand, InvariantListArgs, InvariantRemoveArgs};
 pub use plan::{
     ApplyArgs, CancelArgs, ExplainArgs, FollowArgs, PlanCommand, PlanListArgs, PromptArgs, StartArgs,
@@ -120,6 +122,9 @@ pub enum Command {
     /// Say what plans must keep to: everywhere, in a project, for an action, in a plan.
     #[command(subcommand, arg_required_else_help = true)]
     Invariant(InvariantCommand),
+    /// Register how much plans do without asking.
+    #[command(subcommand, arg_required_else_help = true)]
+    AutomationProfile(AutomationProfileCommand),
     /// Make plans, follow them, see why they do what they do, and apply them.
     #[command(subcommand, arg_required_else_help = true)]
     Plan(PlanCommand),
@@ -169,6 +174,7 @@ impl Command {
             Command::Lsp(command) => command.path(),
             Command::Action(command) => command.path(),
             Command::Invariant(command) => command.path(),
+            Command::AutomationProfile(command) => command.path(),
             Command::Plan(command) => command.path(),
             Command::Config(command) => command.path(),
             Command::PlanWorker { .. } => "plan-worker",

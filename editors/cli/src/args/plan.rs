@@ -72,6 +72,11 @@ Examples:
     /// Show what went wrong in a plan, now and before.
     #[command(after_help = "Examples:\n  agents plan errors 01HXM8C2")]
     Errors(PlanArgs),
+    /// Show what a plan may do without asking, and what it has used.
+    #[command(
+        after_help = "Examples:\n  agents plan guard 01HXM8C2\n  agents plan guard 01HXM8C2 --format json"
+    )]
+    Guard(PlanArgs),
     /// Find the decision behind a line.
     #[command(after_help = "Examples:\n  agents plan blame src/app.py\n  agents plan blame src/app.py:12")]
     Blame(BlameArgs),
@@ -107,6 +112,7 @@ impl PlanCommand {
             Self::Diff(_) => "plan diff",
             Self::Artifacts(_) => "plan artifacts",
             Self::Errors(_) => "plan errors",
+            Self::Guard(_) => "plan guard",
             Self::Blame(_) => "plan blame",
             Self::List(_) => "plan list",
             Self::Follow(_) => "plan follow",
@@ -125,7 +131,8 @@ pub struct UseArgs {
     /// An argument of the action; may be repeated.
     #[arg(short, long = "arg", value_name = "NAME=VALUE", value_parser = assignment)]
     pub arguments: Vec<(String, String)>,
-    /// How much goes on without asking: manual, review, supervised, cautious, trusted, auto, ci or full-auto.
+    /// How much goes on without asking: manual, review, supervised, cautious, trusted, auto, ci, full-auto, or one of
+    /// your own (`agents automation-profile list`).
     #[arg(long, value_name = "PROFILE")]
     pub automation_profile: Option<String>,
     /// What this plan must keep to; may be repeated.

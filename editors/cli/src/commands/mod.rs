@@ -1,6 +1,7 @@
 //! One function per command: calls the facade and writes what came of it.
 
 pub mod action;
+mod automation_profile;
 pub mod completion;
 pub mod config;
 pub mod diagnostics;
@@ -36,6 +37,7 @@ pub fn run(run: &Run, command: Command) -> Outcome {
         Command::Lsp(command) => lsp::run(run, command),
         Command::Action(command) => action::run(run, command),
         Command::Invariant(command) => invariant::run(run, command),
+        Command::AutomationProfile(command) => automation_profile::run(run, command),
         Command::Plan(command) => plan::run(run, command),
         Command::Config(command) => config::run(run, command),
         Command::Diagnostics(args) => diagnostics::run(run, None, &args),

@@ -103,6 +103,8 @@ impl Engine {
                 handover: self.handover.clone(),
                 decisions: self.decisions.clone(),
                 invariants: self.invariants.clone(),
+                known_failures: Vec::new(),
+                estimating: false,
             };
             let mut output = self.step(actor, input.clone())?;
             if self.crashes {
@@ -132,6 +134,7 @@ impl Engine {
                     self.handover = state;
                     return Ok(summary);
                 }
+                StepOutcome::TooTight { reason, .. } => panic!("too tight: {reason}"),
                 StepOutcome::Ask { kind, question, options } => {
                     self.asked.push((kind, question, options));
                     guidance = vec![self.replies.remove(0)];

@@ -148,6 +148,14 @@ impl Effect {
                 events
             }
             Self::Resumed => vec![event("plan.resumed", json!({ "phase": plan.phase }))],
+            Self::RestoreCheckpoint => {
+                let commits: Vec<_> = plan
+                    .sandboxes
+                    .iter()
+                    .map(|s| json!({ "resource_id": s.resource_id, "commit": s.commit }))
+                    .collect();
+                vec![event("checkpoint.restored", json!({ "phase": plan.phase, "sandboxes": commits }))]
+            }
             Self::RetryStep => vec![event("tool.retried", json!({ "phase": plan.phase }))],
             _ => Vec::new(),
         }

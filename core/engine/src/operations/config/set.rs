@@ -5,7 +5,6 @@ use std::path::Path;
 use agents_config::{Config, ConfigFile, Source, find_key, nearest};
 use agents_domain::event::NewEvent;
 use agents_domain::ports::store::AuditEntry;
-use agents_domain::profile::{built_in_profile, built_in_profiles};
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::file::{self, Folder};
 use super::{known_key, place_of, within};
+use crate::operations::automation_profile;
 use crate::{Engine, Operation, Surroundings, clock};
 
 /// Sets a key in the configuration file, for everything or for one project.
@@ -109,10 +109,8 @@ fn check_named(engine: &Engine, key: &str, value: &str) -> Result<()> {
     if value.contains("${") {
         return Ok(());
     }
-    if key == "core.automation-profile" && value.contains('/') && built_in_profile(value).is_none() {
-        let known: Vec<String> = built_in_profiles().into_iter().map(|p| p.name).collect();
-        return Err(Error::not_found(format!("there is no automation profile `{value}`"))
-            .suggest(format!("known profiles: {}", known.join(", "))));
+    if key == "core.automation-profile" && value.contains('/') {
+        return engine.look(|r| automation_profile::find(r, value)).map(|_| ());
     }
     let names_an_actor = key.starts_with("actor.default.") && agents_config::key(key).is_some();
     if let (true, Ok(name)) = (names_an_actor, value.parse::<QualifiedName>())

@@ -6,18 +6,19 @@ use agents_domain::action::{Action, ActionState};
 use agents_domain::decision::{Alternative, Approval, ContextSnapshot, Decision, DecisionType};
 use agents_domain::ids::{DecisionId, InvariantId, PlanId};
 use agents_domain::invariant::{Invariant, Scope};
-use agents_domain::plan::machine::AllowedAction;
+use agents_domain::plan::guards::Spending;
+use agents_domain::plan::machine::{AllowedAction, Context};
 use agents_domain::plan::{Awaiting, Phase, Plan, PlanActors, PlanResource, State};
 use agents_domain::ports::store::StoreExt;
-use agents_domain::profile::{ProfileSnapshot, built_in_profile, built_in_profiles};
 use agents_domain::{Error, QualifiedName, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::arguments::check_arguments;
-use super::project_text;
-use crate::{Engine, Operation, clock, invariants, records, sandboxes};
+use super::{profile, project_text};
+use crate::preflight::{self, Candidate};
+use crate::{Engine, Operation, clock, confidence, invariants, records, sandboxes};
 
 /// Makes a plan from an action and starts Strategize.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -72,6 +73,9 @@ pub struct UseOutput {
     pub awaiting: Option<Awaiting>,
     pub allowed_actions: Vec<AllowedAction>,
     pub next_steps: Vec<String>,
+    /// What people should know of how the plan came about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// A project the plan works on.
@@ -163,9 +167,16 @@ impl Operation for Use {
         let arguments = check_arguments(&action, self.arguments.clone())?;
         let (targets, resources, resource_names) = self.targets(engine)?;
         let actors = self.actors(engine, &action, &targets)?;
-        let profile = self.profile(engine, &action, &targets)?;
+        let projects: Vec<_> = targets.iter().map(|(name, _)| name.clone()).collect();
+        let flag = self.automation_profile.as_deref();
+        let profile::Resolved { snapshot: profile, warnings } =
+            engine.look(|r| profile::resolve(engine, r, flag, &action.definition, &projects))?;
         let project = self.projects.first().map(String::as_str);
         crate::checkpoints::refuse_unkept_promise(engine, &profile.profile.safety, project)?;
+
+        let candidate =
+            Candidate { action: &action, actors: &actors, resources: &resources, profile: &profile.profile };
+        preflight::run(engine, &candidate)?;
 
         let now = clock::now();
         let plan_id = PlanId::from_ulid(clock::ulid());
@@ -178,7 +189,7 @@ impl Operation for Use {
             parent_plan_id: None,
             root_plan_id: plan_id,
             action: action_name.clone(),
-            projects: targets.iter().map(|(name, _)| name.clone()).collect(),
+            projects,
             resources,
             description: substitute("description", &definition.description, &arguments)?,
             definition_of_done: substitute("definition_of_done", &definition.definition_of_done, &arguments)?,
@@ -203,6 +214,7 @@ impl Operation for Use {
             diff_ref: None,
             resumed_from: None,
             tool_calls: 0,
+            spending: Spending::default(),
             created_by: engine.user.clone(),
             created_at: now,
             updated_at: now,
@@ -211,7 +223,9 @@ impl Operation for Use {
             completed_at: None,
             epoch: 0,
         };
-        plan.begin(&records::context_of(&plan), now);
+        let history = engine.view(|r| r.action_history(&action_name))?;
+        let confidence = confidence::of_start(&history, plan.invariants.len()).score;
+        plan.begin(&Context { confidence: Some(confidence), ..records::context_of(&plan) }, now);
         let root = prompt_definition(engine, &plan)?;
         let applying = engine.write(|w| {
             w.insert_plan(&plan)?;
@@ -239,7 +253,7 @@ impl Operation for Use {
         let first = plan.projects.first().map(ToString::to_string);
         let budget = engine.config.integer("context.hot.max-tokens", first.as_deref());
         let invariants = applying.iter().map(PlanInvariant::of).collect();
-        Ok(UseOutput { invariants, ..self.output(&plan, &targets, resource_names, budget) })
+        Ok(UseOutput { invariants, warnings, ..self.output(&plan, &targets, resource_names, budget) })
     }
 }
 
@@ -279,17 +293,7 @@ impl Use {
                     if default.is_empty() { None } else { Some(engine.name(&default)?) }
                 }
             };
-            match name {
-                Some(name) if engine.actors.find(&name).is_none() => {
-                    let known =
-                        engine.actors.names().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                    Err(Error::not_found(format!(
-                        "there is no actor `{name}` (asked for as the {role} actor)"
-                    ))
-                    .detail(format!("known actors: {known}")))
-                }
-                name => Ok(name),
-            }
+            Ok(name)
         };
         let definition = &action.definition;
         let required = |role: &str, name: Option<QualifiedName>| {
@@ -364,7 +368,6 @@ impl Use {
                 let resource = engine.store.view(|r| r.resource(link.resource_id))?.ok_or_else(|| {
                     Error::not_found(format!("project `{}` links a resource that is gone", project.name))
                 })?;
-                sandboxes::check_usable(&resource)?;
                 let name = sandboxes::display_name(&resource);
                 of_project.push(name.clone());
                 match resources.iter_mut().find(|r| r.resource_id == link.resource_id) {
@@ -382,30 +385,6 @@ impl Use {
             targets.push((project.name, of_project));
         }
         Ok((targets, resources, names))
-    }
-
-    /// Plan flag, then action, then project, then configuration.
-    fn profile(
-        &self,
-        engine: &Engine,
-        action: &Action,
-        targets: &[(QualifiedName, Vec<String>)],
-    ) -> Result<ProfileSnapshot> {
-        let (name, source) = if let Some(name) = &self.automation_profile {
-            (name.clone(), "CLI flag".to_owned())
-        } else if let Some(name) = &action.definition.automation_profile {
-            (name.clone(), "action".to_owned())
-        } else {
-            let project = targets.first().map(|(name, _)| name.to_string());
-            let resolved = engine.config.get("core.automation-profile", project.as_deref());
-            (resolved.as_text(), resolved.source.profile_source().to_owned())
-        };
-        let profile = built_in_profile(&name).ok_or_else(|| {
-            let known = built_in_profiles().iter().map(|p| p.name.clone()).collect::<Vec<_>>().join(", ");
-            Error::not_found(format!("there is no automation profile `{name}` (named by the {source})"))
-                .detail(format!("known profiles: {known}"))
-        })?;
-        Ok(ProfileSnapshot { profile, source })
     }
 
     fn output(
@@ -459,6 +438,7 @@ impl Use {
             },
             awaiting: plan.awaiting.clone(),
             allowed_actions: records::allowed(plan),
+            warnings: Vec::new(),
             next_steps: ["execute", "status", "tree"].map(|verb| format!("agents plan {verb} {id}")).to_vec(),
         }
     }

@@ -3,6 +3,7 @@
 use agents_domain::decision::{Approval, Decision, DecisionStatus, DecisionType, ResourceRef};
 use agents_domain::ids::{DecisionId, InvariantId, PlanId};
 use agents_domain::invariant::{self, Check};
+use agents_domain::plan::gates::ComputedConfidence;
 use agents_domain::{Result, tree};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,8 @@ pub struct ExplainOutput {
     pub choice: String,
     pub confidence: Option<f64>,
     pub confidence_score: Option<f64>,
+    /// What the engine computed when the decision was made, with each factor; `null` where people or the engine decided.
+    pub computed_confidence: Option<ComputedConfidence>,
     /// The threshold it was compared with, and how it passed or did not.
     pub gate: GateView,
     pub plan_id: PlanId,
@@ -130,7 +133,10 @@ impl Operation for Explain {
     fn run(self, engine: &Engine) -> Result<ExplainOutput> {
         let decision = engine.decision(&self.decision)?;
         let plan = engine.plan(&decision.plan_id.to_string())?;
-        let all = engine.view(|r| r.decisions(decision.plan_id))?;
+        let (all, confidences) =
+            engine.view(|r| Ok((r.decisions(decision.plan_id)?, r.confidences(decision.plan_id)?)))?;
+        let computed_confidence =
+            confidences.into_iter().find(|(id, _)| *id == decision.decision_id).map(|(_, computed)| computed);
         let active: Vec<&Decision> = all.iter().filter(|d| d.superseded_by.is_none()).collect();
         let rank = active.iter().position(|d| d.decision_id == decision.decision_id);
         // Nothing hangs on a replaced decision any more.
@@ -148,6 +154,7 @@ impl Operation for Explain {
             choice: decision.chosen_option.clone(),
             confidence: decision.confidence,
             confidence_score: decision.confidence,
+            computed_confidence,
             gate: GateView {
                 flag: flag.map(|gate| gate.flag().to_owned()),
                 threshold: flag.map(|gate| plan.profile.profile.thresholds.of(gate)),

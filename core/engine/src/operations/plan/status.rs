@@ -132,6 +132,7 @@ pub struct Cost {
     pub cost_so_far: String,
     pub cost_so_far_usd: f64,
     pub estimated: Option<String>,
+    pub estimated_usd: Option<f64>,
 }
 
 /// What was applied.
@@ -233,7 +234,7 @@ impl Operation for Status {
                 applied: plan.applied.clone(),
                 child_plans: "0/0 complete".to_owned(),
                 validations: "0/0 passed".to_owned(),
-                total_cost: NO_COST.to_owned(),
+                total_cost: dollars(plan.spending.cost_usd),
             }),
             strategy_progress: StrategyProgress {
                 decisions_made: active_of(&decisions, Gate::StrategyDecision),
@@ -251,10 +252,11 @@ impl Operation for Status {
                 ),
             },
             cost: Cost {
-                tokens_used: 0,
-                cost_so_far: NO_COST.to_owned(),
-                cost_so_far_usd: 0.0,
-                estimated: None,
+                tokens_used: plan.spending.tokens,
+                cost_so_far: dollars(plan.spending.cost_usd),
+                cost_so_far_usd: plan.spending.cost_usd,
+                estimated: plan.spending.estimate.as_ref().and_then(|e| e.cost_usd).map(dollars),
+                estimated_usd: plan.spending.estimate.as_ref().and_then(|e| e.cost_usd),
             },
             error: error_view(&plan, checkpoints.last().map(|c| c.checkpoint_id.to_string())),
             drift: crate::drift::noted(&plan),
@@ -265,8 +267,10 @@ impl Operation for Status {
     }
 }
 
-/// What plans without models cost.
-const NO_COST: &str = "$0.0000";
+/// `$0.0847`.
+fn dollars(usd: f64) -> String {
+    format!("${usd:.4}")
+}
 
 /// Active decisions of one phase, answers in place of what they answered.
 fn active_of(decisions: &[Decision], gate: Gate) -> usize {

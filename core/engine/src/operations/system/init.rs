@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agents_config::{Config, KEYS, Key};
+use agents_config::{Config, KEYS, Key, KeyDefault, Kind};
 use agents_domain::profile::built_in_profiles;
 use agents_domain::{Error, ErrorKind, Result};
 use agents_store::{Options, SqliteStore};
@@ -347,7 +347,12 @@ fn template() -> String {
             text += &format!("\n[{table}]\n");
         }
         let env = key.env.map(|env| format!(" [{env}]")).unwrap_or_default();
-        text += &format!("# {}.{env}\n# {name} = {}\n", key.meaning, key.default_toml());
+        let default = match (key.default, key.kind) {
+            // Nothing is no number that could stand there.
+            (KeyDefault::Unset, Kind::Amount | Kind::Integer(_)) => format!("{name}: no limit unless set"),
+            _ => format!("{name} = {}", key.default_toml()),
+        };
+        text += &format!("# {}.{env}\n# {default}\n", key.meaning);
     }
     text + "\n# What holds for one project only:\n# [project.\"local/app\"]\n# \"core.automation-profile\" = \"review\"\n"
 }

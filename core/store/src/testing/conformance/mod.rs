@@ -1,5 +1,6 @@
 //! What every store keeps to, whatever it is made of.
 
+mod automation;
 mod decisions;
 mod invariants;
 mod plans;
@@ -18,6 +19,7 @@ pub fn conformance(make: impl Fn() -> Box<dyn Store>) {
         .chain(decisions::CASES)
         .chain(registry::CASES)
         .chain(invariants::CASES)
+        .chain(automation::CASES)
         .chain(transactions::CASES);
     for case in cases {
         case(make().as_ref());

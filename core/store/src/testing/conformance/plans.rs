@@ -232,6 +232,7 @@ fn actor_runs_are_kept_per_phase(store: &dyn Store) {
         outcome: StepOutcome::Continue,
         group_starts: [("a".to_owned(), vec![(id(1), "c".repeat(40))])].into(),
         retries: 0,
+        restores: 0,
         lost_workers: 1,
     };
     write(store, |w| {

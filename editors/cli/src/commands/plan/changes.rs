@@ -188,6 +188,25 @@ pub fn errors(run: &Run, plan: &str) -> Outcome {
         ];
         out.table(None, "Dealt With", columns).rows(&data["history"]);
     }
+    if !found.failures.is_empty() {
+        let columns = vec![
+            col("created", "When").kind(Kind::Time),
+            col("phase", "Phase"),
+            col("category", "Category"),
+            col("tool", "Tool"),
+            col("message", "What Failed").wrap(),
+            col("outcome", "Then"),
+        ];
+        out.table(None, "Failures", columns).rows(&data["failures"]);
+    }
+    if !found.patterns.is_empty() {
+        let panel = out.panel(None, "Seen Before");
+        for pattern in &found.patterns {
+            let times = human::counted(pattern.count.into(), "time", "times");
+            let plans = human::counted(pattern.plans.into(), "plan", "plans");
+            panel.line(format!("{times} in {plans}: {}", pattern.last_message));
+        }
+    }
     let failed = found.error_phase.map(|phase| format!("The plan failed in {phase}"));
     out.set_data(data);
     match failed {

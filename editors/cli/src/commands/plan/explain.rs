@@ -77,6 +77,15 @@ pub fn run(run: &Run, args: ExplainArgs) -> Outcome {
             panel.line(dim(format!("and {more} more")));
         }
     }
+    if let Some(computed) = &found.computed_confidence {
+        let panel = out.panel(None, "Computed Confidence");
+        panel.row("Score", format!("{:.2}", computed.score));
+        for factor in &computed.factors {
+            let known = if factor.known { "" } else { " (not known)" };
+            let counted = format!("  counts {:.2}{known}", factor.counted);
+            panel.row(&factor.name, Styled::from(format!("{:.2}", factor.value)).and(dim(counted)));
+        }
+    }
     if let Some(context) = data.get("context_snapshot") {
         let panel = out.panel(None, "Context Snapshot");
         for item in texts(&context["items"]).take(PLACES) {

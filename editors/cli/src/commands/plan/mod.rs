@@ -5,6 +5,7 @@ mod blame;
 pub(super) mod changes;
 mod explain;
 mod follow;
+mod guard;
 mod list;
 pub(super) mod pause;
 mod start;
@@ -34,6 +35,7 @@ pub fn run(run: &Run, command: PlanCommand) -> Outcome {
         PlanCommand::Diff(args) => changes::diff(run, &args.plan),
         PlanCommand::Artifacts(args) => changes::artifacts(run, &args.plan),
         PlanCommand::Errors(args) => changes::errors(run, &args.plan),
+        PlanCommand::Guard(args) => guard::run(run, &args.plan),
         PlanCommand::Blame(args) => blame::run(run, &args.place),
         PlanCommand::List(args) => list::run(run, args),
         // It writes a stream, not a document, and is started before an output is opened.

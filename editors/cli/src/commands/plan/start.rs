@@ -35,6 +35,9 @@ pub fn make(run: &Run, args: UseArgs) -> Outcome {
     let mut data = json(&made)?;
     out.set_data(data.clone());
     created(out, &data);
+    for warning in &made.warnings {
+        out.warn(warning);
+    }
     if detach {
         out.set_data(detached(data.clone()));
         out.hint("Next Steps", texts(&data["next_steps"]));

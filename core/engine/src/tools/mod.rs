@@ -1,26 +1,37 @@
-//! The tools of actors that the engine itself provides.
+//! The tools of actors that the engine itself provides: one file each, and what is known of every one of them.
+
+mod apply_edits;
 
 use std::collections::BTreeSet;
 
 use agents_domain::ids::ResourceId;
+use agents_domain::plan::guards::ToolFacts;
 use agents_domain::plan::{Phase, Plan};
 use agents_domain::ports::actor::Request;
 use agents_domain::text::FileEdit;
 use agents_sandbox::AppliedEdit;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::sandboxes::OpenSandbox;
 
-/// Applies edits to files of one resource's sandbox, all or none.
-pub(crate) const APPLY_EDITS: &str = "builtin/apply-edits";
+/// A tool.
+pub(crate) trait Tool: Sync {
+    /// What is known of it.
+    fn facts(&self) -> &'static ToolFacts;
 
-/// Arguments of [`APPLY_EDITS`].
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ApplyEdits {
-    resource: ResourceId,
-    edits: Vec<FileEdit>,
+    /// The resource and edits of a call, when the tool edits files and its arguments can be read.
+    fn edits(&self, args: &Value) -> Option<(ResourceId, Vec<FileEdit>)>;
+
+    /// Runs it; `Err` is a reason for the actor, and nothing was changed.
+    fn run(&self, args: Value, sandboxes: &[OpenSandbox]) -> Result<Written, String>;
+}
+
+/// Every tool there is.
+pub(crate) const ALL: &[&dyn Tool] = &[&apply_edits::ApplyEdits];
+
+/// Looks a tool up.
+pub(crate) fn find(name: &str) -> Option<&'static dyn Tool> {
+    ALL.iter().copied().find(|tool| tool.facts().name == name)
 }
 
 /// What a tool wrote.
@@ -62,37 +73,19 @@ pub(crate) fn paths_of(request: &Request) -> Vec<String> {
 
 /// The resource and edits of a call, when the tool edits files and its arguments can be read.
 pub(crate) fn edits_of(tool: &str, args: &Value) -> Option<(ResourceId, Vec<FileEdit>)> {
-    if tool != APPLY_EDITS {
-        return None;
-    }
-    let args: ApplyEdits = serde_json::from_value(args.clone()).ok()?;
-    Some((args.resource, args.edits))
+    find(tool)?.edits(args)
 }
 
-/// Runs a tool; `Err` is a reason for the actor, and nothing was changed.
-pub(crate) fn run(
-    plan: &Plan,
-    tool: &str,
-    args: Value,
-    sandboxes: &[OpenSandbox],
-) -> Result<Written, String> {
-    if tool != APPLY_EDITS {
-        return Err(format!("there is no tool `{tool}`"));
-    }
+/// The tool a plan asks for, when it may be used in its phase; else a reason for the actor.
+pub(crate) fn usable(plan: &Plan, name: &str) -> Result<&'static dyn Tool, String> {
+    let tool = find(name).ok_or_else(|| {
+        let known: Vec<&str> = ALL.iter().map(|tool| tool.facts().name).collect();
+        format!("there is no tool `{name}`; there is {}", known.join(", "))
+    })?;
     match plan.phase {
-        Phase::Execute if plan.read_only => return Err("the plan is read-only".to_owned()),
-        Phase::Execute => {}
-        phase => return Err(format!("nothing is written in {phase}")),
+        _ if !tool.facts().writes => Ok(tool),
+        Phase::Execute if plan.read_only => Err("the plan is read-only".to_owned()),
+        Phase::Execute => Ok(tool),
+        phase => Err(format!("nothing is written in {phase}")),
     }
-    let args: ApplyEdits =
-        serde_path_to_error::deserialize(args).map_err(|e| format!("at `{}`: {}", e.path(), e.inner()))?;
-    let sandbox = sandboxes
-        .iter()
-        .find(|s| s.resource_id == args.resource)
-        .ok_or_else(|| format!("resource {} is not part of the plan", args.resource))?;
-    if sandbox.read_only {
-        return Err(format!("resource {} is linked read-only", sandbox.name));
-    }
-    let edits = sandbox.apply_edits(&args.edits).map_err(|e| e.message)?;
-    Ok(Written { resource_id: args.resource, edits })
 }

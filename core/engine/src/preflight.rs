@@ -1,0 +1,210 @@
+//! Checks before a plan is made: whatever would stop it later stops it here, by the name of the check.
+
+use agents_domain::action::Action;
+use agents_domain::plan::guards::ToolFacts;
+use agents_domain::plan::{PlanActors, PlanResource};
+use agents_domain::ports::store::Reader;
+use agents_domain::profile::{Profile, Safety};
+use agents_domain::resource::{SandboxStrategy, resource_type};
+use agents_domain::{Error, ErrorKind, Result};
+use serde_json::json;
+
+use crate::{Engine, sandboxes, tools};
+
+/// What a plan is checked by, before it exists.
+pub(crate) struct Candidate<'a> {
+    pub action: &'a Action,
+    pub actors: &'a PlanActors,
+    pub resources: &'a [PlanResource],
+    pub profile: &'a Profile,
+}
+
+/// A check: its name for people, and what it refuses.
+type Check = (&'static str, fn(&Engine, &dyn Reader, &Candidate<'_>) -> Result<()>);
+
+/// Every check, in order (GUARD-006 to GUARD-011).
+const CHECKS: [Check; 6] = [
+    ("action schema", action_schema),
+    ("actor availability", actor_availability),
+    ("skills and tools", tool_existence),
+    ("automation policy", automation_policy),
+    ("rollback feasibility", rollback_feasibility),
+    ("resource accessibility", resource_accessibility),
+];
+
+/// Runs the checks; the first that fails rejects the plan and is named.
+pub(crate) fn run(engine: &Engine, candidate: &Candidate<'_>) -> Result<()> {
+    engine.look(|r| {
+        for (name, check) in CHECKS {
+            check(engine, r, candidate).map_err(|error| named(error, name))?;
+        }
+        Ok(())
+    })
+}
+
+fn named(error: Error, check: &str) -> Error {
+    let message = format!("pre-flight check failed ({check}): {}", error.message);
+    Error { message, ..error }.data(json!({ "check": check }))
+}
+
+/// Check 1: the action is still what its kind requires.
+fn action_schema(_: &Engine, _: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
+    let definition = &candidate.action.definition;
+    for (key, text) in
+        [("description", &definition.description), ("definition_of_done", &definition.definition_of_done)]
+    {
+        if text.trim().is_empty() {
+            return Err(Error::validation(format!("`{key}` of action `{}` is empty", definition.name))
+                .suggest("agents action create --config <FILE>"));
+        }
+    }
+    Ok(())
+}
+
+/// Check 2: every actor the plan names is there.
+fn actor_availability(engine: &Engine, _: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
+    let actors = candidate.actors;
+    let named = [
+        ("strategy", Some(&actors.strategy)),
+        ("execution", Some(&actors.execution)),
+        ("estimation", actors.estimation.as_ref()),
+        ("invariant", actors.invariant.as_ref()),
+    ];
+    for (role, name) in named {
+        if let Some(name) = name.filter(|name| engine.actors.find(name).is_none()) {
+            let known = engine.actors.names().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let message = format!("there is no actor `{name}` (asked for as the {role} actor)");
+            return Err(Error::not_found(message).detail(format!("known actors: {known}")));
+        }
+    }
+    Ok(())
+}
+
+/// Check 3: the tools the profile lets run by themselves exist.
+fn tool_existence(_: &Engine, _: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
+    let allowed = candidate.profile.guards.tool_allowlist.iter().flatten();
+    match allowed.into_iter().find(|name| name.starts_with("builtin/") && tools::find(name).is_none()) {
+        Some(name) => Err(Error::not_found(format!(
+            "there is no tool `{name}`, which profile `{}` allows",
+            candidate.profile.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Check 4: the profile allows what the plan is for, on the resources it is for.
+fn automation_policy(_: &Engine, r: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
+    let safety = &candidate.profile.safety;
+    if candidate.action.definition.read_only {
+        return Ok(());
+    }
+    if let Some(why) = nothing_may_write(safety, tools::ALL.iter().map(|tool| tool.facts())) {
+        return Err(Error::validation(format!(
+            "profile `{}` lets no tool write: {why}",
+            candidate.profile.name
+        ))
+        .suggest("agents plan use --automation-profile <NAME> <ACTION> <PROJECT>"));
+    }
+    if !safety.require_sandbox {
+        return Ok(());
+    }
+    for linked in candidate.resources {
+        let Some(resource) = r.resource(linked.resource_id)? else { continue };
+        let strategy = resource_type(&resource.resource_type).map(|known| known.strategy);
+        if matches!(strategy, None | Some(SandboxStrategy::None)) {
+            return Err(Error::validation(format!(
+                "profile `{}` requires a sandbox, and resource `{}` can have none",
+                candidate.profile.name,
+                sandboxes::display_name(&resource)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Why no writing tool may run, when none may.
+fn nothing_may_write<'t>(safety: &Safety, tools: impl Iterator<Item = &'t ToolFacts>) -> Option<String> {
+    let mut why = None;
+    for tool in tools.filter(|tool| tool.writes) {
+        if safety.allows_category(tool.category) && (safety.allow_unsafe_tools || !tool.is_unsafe) {
+            return None;
+        }
+        why = Some(format!(
+            "`{}` is of category `{}`, and {} is allowed",
+            tool.name,
+            tool.category,
+            safety.allowed_skill_categories.join(", ")
+        ));
+    }
+    why
+}
+
+/// Check 5: what a tool writes can be taken back, where the profile requires checkpoints.
+fn rollback_feasibility(_: &Engine, _: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
+    match not_checkpointable(&candidate.profile.safety, tools::ALL.iter().map(|tool| tool.facts())) {
+        Some(tool) => Err(Error::validation(format!(
+            "profile `{}` requires checkpoints, and what `{}` writes cannot be brought back",
+            candidate.profile.name, tool.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The first tool that writes what no checkpoint brings back; tools of the engine that only start child plans are none.
+fn not_checkpointable<'t>(
+    safety: &Safety,
+    mut tools: impl Iterator<Item = &'t ToolFacts>,
+) -> Option<&'t ToolFacts> {
+    let harmful = |tool: &&ToolFacts| {
+        tool.writes && !tool.checkpointable && !tool.side_effects.contains(&"spawn_subplan")
+    };
+    if safety.require_checkpoints { tools.find(harmful) } else { None }
+}
+
+/// Check 6: the resources are where they were registered.
+fn resource_accessibility(_: &Engine, r: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
+    for linked in candidate.resources {
+        let resource = r.resource(linked.resource_id)?.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("resource {} is gone", linked.resource_id))
+        })?;
+        sandboxes::check_usable(&resource)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOL: ToolFacts = ToolFacts {
+        name: "local/write",
+        summary: "",
+        category: "edit",
+        writes: true,
+        is_unsafe: false,
+        checkpointable: false,
+        side_effects: &[],
+    };
+
+    // GUARD-011, C-21
+    #[test]
+    fn only_tools_that_write_to_a_sandbox_must_be_checkpointable() {
+        let spawn = ToolFacts { side_effects: &["spawn_subplan"], ..TOOL };
+        let reads = ToolFacts { writes: false, ..TOOL };
+        let safety = Safety::default();
+        assert_eq!(not_checkpointable(&safety, [&spawn, &reads].into_iter()), None);
+        assert_eq!(not_checkpointable(&safety, [&spawn, &TOOL].into_iter()), Some(&TOOL));
+        let free = Safety { require_checkpoints: false, ..safety };
+        assert_eq!(not_checkpointable(&free, [&TOOL].into_iter()), None);
+    }
+
+    // GUARD-010
+    #[test]
+    fn a_profile_under_which_nothing_may_write_is_found() {
+        let safety = Safety { allowed_skill_categories: vec!["test".to_owned()], ..Safety::default() };
+        assert!(nothing_may_write(&safety, [&TOOL].into_iter()).is_some());
+        assert!(nothing_may_write(&Safety::default(), [&TOOL].into_iter()).is_none());
+        let bad = ToolFacts { is_unsafe: true, ..TOOL };
+        assert!(nothing_may_write(&Safety::default(), [&bad].into_iter()).is_some());
+    }
+}
