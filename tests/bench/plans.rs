@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use agents_e2e::{World, memory_peak, wait_until};
+use agents_e2e::{World, memory_peak, processor_time, wait_until};
 use serde_json::json;
 
 use crate::Figure;
@@ -15,15 +15,12 @@ pub fn measure() -> Vec<Figure> {
     // many were removed.
     std::thread::park_timeout(Duration::from_secs(6));
     let mut worlds = Vec::new();
-    vec![
-        use_and_execute("use and execute, findings in 100 files", 100, &mut worlds),
-        use_and_execute("use and execute, findings in 1,000 files", FILES, &mut worlds),
-    ]
+    [100, FILES].into_iter().flat_map(|with_findings| use_and_execute(with_findings, &mut worlds)).collect()
 }
 
-fn use_and_execute(name: &str, with_findings: usize, worlds: &mut Vec<World>) -> Figure {
+fn use_and_execute(with_findings: usize, worlds: &mut Vec<World>) -> [Figure; 2] {
     let mut peak = 0;
-    let times: Vec<Duration> = (0..5)
+    let (times, own): (Vec<Duration>, Vec<Duration>) = (0..5)
         .map(|_| {
             let world = World::new();
             world.fake(
@@ -46,14 +43,15 @@ fn use_and_execute(name: &str, with_findings: usize, worlds: &mut Vec<World>) ->
                 ["plan", "use", "local/fix-diagnostics", "local/app", "--automation-profile", "trusted"];
             let begun = Instant::now();
             let running = world.start(&args);
-            let mut seen = 0;
-            // The worker is watched while it lives: the most it had so far only grows.
+            let mut seen = (0, Duration::ZERO);
+            // The worker is watched while it lives: what it used so far only grows.
             wait_until("a worker starts", Duration::from_secs(10), || {
                 (!world.workers().is_empty()).then_some(())
             });
             let workers = world.workers();
             let watcher = std::thread::spawn(move || {
-                while let Some(now) = workers.iter().filter_map(|pid| memory_peak(*pid)).max() {
+                let used = |pid: &_| Some((memory_peak(*pid)?, processor_time(*pid)?));
+                while let Some(now) = workers.iter().filter_map(used).max() {
                     seen = now;
                     std::thread::park_timeout(Duration::from_millis(10));
                 }
@@ -62,12 +60,23 @@ fn use_and_execute(name: &str, with_findings: usize, worlds: &mut Vec<World>) ->
             let finished = running.finish(Duration::from_secs(300));
             let took = begun.elapsed();
             assert!(finished.status.success(), "{finished:?}");
-            peak = peak.max(watcher.join().expect("the watcher ends"));
+            let (memory, own) = watcher.join().expect("the watcher ends");
+            peak = peak.max(memory);
             world.only_plan().assert_at("execute/complete+apply_approval");
             worlds.push(world);
-            took
+            (took, own)
         })
-        .collect();
-    let what = "plan use to the end of Execute, 1,000 files, the fake server's answers included";
-    Figure::times(name, what, &times).budget("p50", 2000.0).memory(Some(peak))
+        .unzip();
+    let where_found = format!("findings in {} files", if with_findings == FILES { "1,000" } else { "100" });
+    let wall = Figure::times(
+        &format!("use and execute, {where_found}"),
+        "plan use to the end of Execute, 1,000 files, the fake server's answers included",
+        &times,
+    );
+    let worker = Figure::times(
+        &format!("its worker's own processor time, {where_found}"),
+        "user and system time of the worker process over both phases, its children (git, the fake server) not",
+        &own,
+    );
+    [wall.budget("p50", 2000.0).memory(Some(peak)), worker]
 }

@@ -23,7 +23,7 @@ mod world;
 pub use editor::Editor;
 pub use envelope::{Envelope, is_ulid};
 pub use plan::PlanHandle;
-pub use process::{Finished, Running, memory_peak};
+pub use process::{Finished, Running, memory_peak, processor_time};
 pub use programs::{agents, fake_server, tool, tools};
 pub use records::Records;
 pub use repo::Repo;

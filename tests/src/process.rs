@@ -108,6 +108,16 @@ fn collect(mut child: Child) -> (ExitStatus, Vec<u8>, Vec<u8>) {
     (status, out, reader.join().unwrap_or_default())
 }
 
+/// The processor time a living process has used so far, all its threads together, its children not.
+pub fn processor_time(pid: Pid) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // After the name, which may have blanks and brackets in it; user and system time are the 14th and 15th field.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    let a_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??;
+    Some(Duration::from_secs_f64(ticks as f64 / a_second as f64))
+}
+
 /// The most memory a living process had resident so far, in bytes.
 pub fn memory_peak(pid: Pid) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
