@@ -1,7 +1,8 @@
 //! Whole-program tests: the real binary in a home of its own, on real repositories.
 //!
-//! `servers` works with real language servers, `invariants` with what plans keep to, `faulty` with one that misbehaves, `repositories` with checkouts that
-//! are hard to handle, `faults` with killed processes and broken disks.
+//! `servers` works with real language servers, `invariants` with what plans keep to, `faulty` with one that misbehaves,
+//! `repositories` with checkouts that are hard to handle, `plain` reads what people read, `faults` with killed
+//! processes and broken disks.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "what a helper cannot do fails the test")]
 
 mod architecture;
@@ -9,6 +10,7 @@ mod architecture;
 mod faults;
 mod faulty;
 mod invariants;
+mod plain;
 mod repositories;
 mod servers;
 mod support;

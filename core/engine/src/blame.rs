@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use agents_domain::changes::{Change, ChangeKind, Hunk};
+use agents_domain::changes::{Change, Hunk};
 use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
 use agents_domain::plan::{Plan, State};
@@ -19,14 +19,26 @@ const PLANS: usize = 50;
 
 /// Attribution of one file as a plan left it.
 #[derive(Debug, Clone, Default)]
-struct Trail {
+pub(crate) struct Trail {
     segments: Vec<Segment>,
     /// Blob of the text the segments refer to; `None` when the file is gone.
-    text_hash: Option<String>,
+    pub text_hash: Option<String>,
     /// Blob of the text before the plan's first write; `None` for a new file.
-    base_hash: Option<String>,
+    pub base_hash: Option<String>,
     /// The hunks of each write in order, with the decision behind it.
     writes: Vec<(DecisionId, Vec<Hunk>)>,
+}
+
+impl Trail {
+    /// The decision that put a line of the plan's text there (0-based).
+    pub fn put_by(&self, line: u32) -> Option<DecisionId> {
+        self.segments.iter().find(|s| s.lines > 0 && s.covers(line)).map(|s| s.decision_id)
+    }
+
+    /// The decision that took a line of the base text away (0-based).
+    pub fn taken_by(&self, line: u32) -> Option<DecisionId> {
+        removed_by(line, &self.writes)
+    }
 }
 
 /// Folds a plan's recorded writes, in the order written, into the attribution of each file.
@@ -35,9 +47,6 @@ fn fold(changes: &[Change]) -> HashMap<(ResourceId, String), Trail> {
     for change in changes {
         let before = change.old_path.clone().unwrap_or_else(|| change.path.clone());
         let known = files.remove(&(change.resource_id, before));
-        if change.kind == ChangeKind::Deleted {
-            continue;
-        }
         let mut trail =
             known.unwrap_or_else(|| Trail { base_hash: change.before_hash.clone(), ..Trail::default() });
         trail.segments = attribute(&trail.segments, &change.hunks, change.decision_id);
@@ -48,17 +57,15 @@ fn fold(changes: &[Change]) -> HashMap<(ResourceId, String), Trail> {
     files
 }
 
-/// The decisions behind each file's lines, in the coordinates of the plan's sandbox.
-pub(crate) fn decisions_by_line(
-    engine: &Engine,
-    plan: PlanId,
-) -> Result<HashMap<(ResourceId, String), Vec<Segment>>> {
-    Ok(segments_of(&engine.view(|r| r.changes(plan))?))
+/// The decisions behind each file's lines, as a plan's writes tell them; a file that is gone is among them.
+pub(crate) fn trails(engine: &Engine, plan: PlanId) -> Result<HashMap<(ResourceId, String), Trail>> {
+    Ok(fold(&engine.view(|r| r.changes(plan))?))
 }
 
 /// The decisions behind each file's lines, from a plan's writes.
 pub(crate) fn segments_of(changes: &[Change]) -> HashMap<(ResourceId, String), Vec<Segment>> {
-    fold(changes).into_iter().map(|(key, trail)| (key, trail.segments)).collect()
+    let there = fold(changes).into_iter().filter(|(_, trail)| trail.text_hash.is_some());
+    there.map(|(key, trail)| (key, trail.segments)).collect()
 }
 
 /// A file's place in what is registered.

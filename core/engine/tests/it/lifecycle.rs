@@ -458,6 +458,27 @@ fn adjacent_changes_of_two_decisions_are_told_apart_before_and_after_apply() {
             .collect::<Vec<_>>()
     };
     assert_eq!(blame(&bench), [(x.clone(), 1, 1), (y.clone(), 2, 2)]);
+    // PLAN-101, C-15: the same of each line of the diff.
+    let diff = bench.ok("plan/diff", json!({ "plan": plan }));
+    let lines = diff["patch_preview"][0]["hunks"][0]["lines"].as_array().unwrap();
+    let shown: Vec<_> =
+        lines.iter().map(|l| (l["kind"].as_str(), l["text"].as_str(), &l["decision_id"])).collect();
+    let none = Value::Null;
+    assert_eq!(
+        shown,
+        [
+            (Some("-"), Some("one"), &x),
+            (Some("-"), Some("two"), &y),
+            (Some("+"), Some("TWO"), &y),
+            (Some("+"), Some("TWO AND A HALF"), &y),
+            (Some(" "), Some("three"), &none),
+        ]
+    );
+    let file = &diff["files"][0];
+    let at = std::path::Path::new(file["sandbox_path"].as_str().unwrap());
+    assert_eq!(std::fs::read_to_string(at).unwrap(), "TWO\nTWO AND A HALF\nthree\n");
+    assert_ne!(file["base_hash"], file["sandbox_hash"]);
+    assert_eq!(file["base_hash"].as_str().map(str::len), Some(64));
     // An edit above, not yet applied, moves the proposals along.
     std::fs::write(bench.repo().join("a.txt"), "zero\none\ntwo\nthree\n").unwrap();
     assert_eq!(blame(&bench), [(x.clone(), 2, 2), (y.clone(), 3, 3)]);
@@ -472,6 +493,28 @@ fn adjacent_changes_of_two_decisions_are_told_apart_before_and_after_apply() {
 }
 
 // T42, PLAN-007, APP-010
+// PLAN-101
+#[test]
+fn a_deleted_file_has_its_decision_and_no_sandbox_hash() {
+    let bench = bench(json!({
+        "strategize": [{ "requests": [decision("strategy/x", "strategy_choice", null_parent(), 0.9)] }],
+        "execute": [{ "requests": [
+            decision("impl/x", "implementation_choice", json!("strategy/x"), 0.9),
+            { "request": "tool", "call_id": "1", "tool": "builtin/apply-edits", "decision": "impl/x",
+              "args": { "resource": "${resource}", "edits": [{ "op": "delete", "path": "a.txt" }] } },
+        ] }],
+    }));
+    let plan = bench.plan("local/act", "trusted");
+    let diff = bench.ok("plan/diff", json!({ "plan": plan }));
+    let file = &diff["files"][0];
+    assert_eq!(file["status"], "deleted");
+    assert!(file["base_hash"].is_string(), "{file}");
+    assert_eq!((&file["sandbox_hash"], &file["sandbox_path"]), (&Value::Null, &Value::Null));
+    let lines = diff["patch_preview"][0]["hunks"][0]["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 3);
+    assert!(lines.iter().all(|line| line["decision_id"] == file["decisions"][0]), "{lines:?}");
+}
+
 #[test]
 fn a_constrained_plan_is_revised_on_what_is_there_now() {
     let bench = bench(choose_and_edit());

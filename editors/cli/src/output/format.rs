@@ -27,6 +27,11 @@ impl Format {
     pub const ALL: [Format; 6] =
         [Format::Rich, Format::Color, Format::Table, Format::Plain, Format::Json, Format::Yaml];
 
+    /// Whether our own typography is written in ASCII for people (`plain` and `color`).
+    pub fn in_ascii(self) -> bool {
+        matches!(self, Format::Plain | Format::Color)
+    }
+
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::styled::{Styled, Tone, dim};
+use super::styled::{Styled, Tone, dim, own};
 
 /// How a JSON value is shown to people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,6 +20,8 @@ pub enum Kind {
     Time,
     /// A name or an id. In tables, ULIDs are cut to what tells them apart.
     Id,
+    /// Sentences of the engine, of an actor or of a server; their typography is ours.
+    Prose,
     /// Bytes.
     Bytes,
     /// Milliseconds, shown as `0.6s`, `12.4s`, `3m 12s`.
@@ -53,6 +55,7 @@ pub fn show(kind: Kind, value: &Value) -> Styled {
         (Kind::Percent, Value::Number(n)) => n.as_f64().map_or_else(|| n.to_string(), percent).into(),
         (Kind::State, Value::String(text)) => Styled::new(text, state_tone(text)),
         (Kind::Text, Value::String(text)) => text.into(),
+        (Kind::Prose, Value::String(text)) => own(text),
         (_, Value::String(text)) => minutes_if_time(text).into(),
         (_, Value::Bool(flag)) => yes_no(*flag).into(),
         (_, Value::Number(n)) => n.to_string().into(),

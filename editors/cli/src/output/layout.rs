@@ -120,7 +120,8 @@ pub fn is_control(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Our own typography in ASCII: `—` is `--`, `→` is `->`, `…` is `...`, `✓` is `yes`.
+/// Our own typography in ASCII: `—` is `--`, `→` is `->`, `…` is `...`, `✓` is `yes`. What is
+/// none of it stays.
 pub fn ascii(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();
@@ -135,7 +136,8 @@ pub fn ascii(text: &str) -> String {
             '✓' => out.push_str("yes"),
             '✗' => out.push_str("no"),
             '◆' => out.push('*'),
-            '“' | '”' => out.push('"'),
+            '“' | '”' | '«' | '»' => out.push('"'),
+            '⏎' => out.push('|'),
             '‘' | '’' => out.push('\''),
             '×' => out.push('x'),
             '·' => out.push('.'),

@@ -38,7 +38,8 @@ pub use handles::{
     CodeHandle, NodeId, PanelHandle, ProgressHandle, StatusHandle, TableHandle, TextHandle, TreeHandle,
 };
 pub use human::Kind;
+pub use layout::ascii;
 pub use session::{Options, Output};
 pub use strategy::{Event, Renderer, Strategy, What};
-pub use styled::{Span, Styled, Tone, bad, dim, good, id, own, strong, warn};
+pub use styled::{Span, Styled, Tone, bad, dim, good, id, own, prose, strong, warn};
 pub use yaml::to_yaml;

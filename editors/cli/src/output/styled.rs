@@ -102,6 +102,12 @@ pub fn own(text: impl Into<String>) -> Styled {
     Styled::new(text, Tone::Plain).owned()
 }
 
+/// A sentence of the engine, of an actor or of a server, with a tone: what it quotes may be anything, the marks that
+/// it quotes and joins with are ours.
+pub fn prose(text: impl Into<String>, tone: Tone) -> Styled {
+    Styled::new(text, tone).owned()
+}
+
 /// Good news: green.
 pub fn good(text: impl Into<String>) -> Styled {
     Styled::new(text, Tone::Good)

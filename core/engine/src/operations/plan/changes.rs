@@ -1,17 +1,20 @@
 //! What a plan changed: `plan diff`, `plan artifacts`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use agents_domain::Result;
-use agents_domain::changes::{ChangeKind, FileDiff};
+use agents_domain::changes::{ChangeKind, DiffHunk, DiffLine, FileDiff};
 use agents_domain::checkpoint::TierVerdict;
 use agents_domain::decision::Decision;
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
 use agents_domain::plan::State;
+use agents_domain::words::{agree, count};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::project_text;
+use crate::blame::Trail;
 use crate::drift::{self, Drift};
 use crate::{Engine, Operation, blame, sandboxes};
 
@@ -66,6 +69,12 @@ pub struct DiffedFile {
     pub decisions: Vec<DecisionId>,
     /// The unified diff, as `git apply` takes it.
     pub patch: String,
+    /// SHA-256 of the contents before the plan's first write; `null` for a new file, and where no tool of the plan wrote.
+    pub base_hash: Option<String>,
+    /// SHA-256 of the contents after its last; `null` for a deleted file, and where no tool of the plan wrote.
+    pub sandbox_hash: Option<String>,
+    /// The file in the plan's sandbox, while that is there.
+    pub sandbox_path: Option<String>,
 }
 
 /// A file's hunks.
@@ -85,11 +94,21 @@ pub struct HunkView {
     pub deletions: Vec<String>,
     pub insertions: Vec<String>,
     /// The lines in order, with context.
-    pub lines: Vec<agents_domain::changes::DiffLine>,
+    pub lines: Vec<LineView>,
     /// The decisions behind it.
     pub decisions: Vec<DecisionId>,
     /// What each of them comes from, in words: the choice that it carries out.
     pub reasons: Vec<String>,
+}
+
+/// A line of a hunk.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct LineView {
+    /// What it says and where it is.
+    #[serde(flatten)]
+    pub line: DiffLine,
+    /// The decision that put it there or took it away; `null` for context, and for what no tool of the plan wrote.
+    pub decision_id: Option<DecisionId>,
 }
 
 /// What deserves a look, from what is known without running anything.
@@ -113,13 +132,15 @@ impl Operation for Diff {
         let deletions = diffs.iter().map(|(_, d)| d.deletions).sum::<u32>();
         let mut files = Vec::with_capacity(diffs.len());
         let mut previews = Vec::with_capacity(diffs.len());
-        let behind = blame::decisions_by_line(engine, plan.plan_id)?;
+        let behind = blame::trails(engine, plan.plan_id)?;
         let decisions_of_plan: BTreeMap<DecisionId, Decision> =
             engine.view(|r| r.decisions(plan.plan_id))?.into_iter().map(|d| (d.decision_id, d)).collect();
         for (resource_id, diff) in &diffs {
-            let segments = behind.get(&(*resource_id, diff.path.clone())).map_or(&[][..], Vec::as_slice);
+            let trail = behind.get(&(*resource_id, diff.path.clone()));
             let hunks: Vec<HunkView> =
-                diff.hunks.iter().map(|hunk| hunk_view(hunk, segments, &decisions_of_plan)).collect();
+                diff.hunks.iter().map(|hunk| hunk_view(hunk, trail, &decisions_of_plan)).collect();
+            let sandbox = plan.sandboxes.iter().find(|sandbox| sandbox.resource_id == *resource_id);
+            let sandbox_path = sandbox.map(|sandbox| Path::new(&sandbox.path).join(&diff.path));
             let mut decisions: Vec<DecisionId> = hunks.iter().flat_map(|h| h.decisions.clone()).collect();
             decisions.sort_unstable();
             decisions.dedup();
@@ -134,6 +155,11 @@ impl Operation for Diff {
                 deletions: diff.deletions,
                 decisions,
                 patch: diff.patch.clone(),
+                base_hash: trail.and_then(|trail| trail.base_hash.clone()),
+                sandbox_hash: trail.and_then(|trail| trail.text_hash.clone()),
+                sandbox_path: sandbox_path
+                    .filter(|path| path.exists())
+                    .map(|path| path.display().to_string()),
             });
             previews.push(FilePatch { file: diff.path.clone(), resource_id: *resource_id, hunks });
         }
@@ -155,40 +181,16 @@ impl Operation for Diff {
     }
 }
 
-fn hunk_view(
-    hunk: &agents_domain::changes::DiffHunk,
-    segments: &[agents_domain::provenance::Segment],
-    known: &BTreeMap<DecisionId, Decision>,
-) -> HunkView {
+fn hunk_view(hunk: &DiffHunk, trail: Option<&Trail>, known: &BTreeMap<DecisionId, Decision>) -> HunkView {
     let text = |kind: &str| hunk.lines.iter().filter(|l| l.kind == kind).map(|l| l.text.clone()).collect();
-    // A removed line is behind the place where the next line now is.
-    let mut next_new = hunk.lines.iter().find_map(|l| l.new).map_or(0, |n| n.saturating_sub(1));
-    let mut decisions = Vec::new();
-    for line in &hunk.lines {
-        let at = match line.new {
-            Some(new) => {
-                next_new = new;
-                new - 1
-            }
-            None => next_new,
-        };
-        if line.kind != " " {
-            decisions.extend(
-                segments
-                    .iter()
-                    .filter(|s| {
-                        if line.kind == "-" {
-                            s.lines == 0 && s.start == at
-                        } else {
-                            s.lines > 0 && s.covers(at)
-                        }
-                    })
-                    .map(|s| s.decision_id),
-            );
-        }
-    }
-    decisions.sort_unstable();
-    decisions.dedup();
+    let behind = |line: &DiffLine| match (line.kind.as_str(), line.old, line.new) {
+        ("-", Some(old), _) => trail?.taken_by(old.saturating_sub(1)),
+        ("+", _, Some(new)) => trail?.put_by(new.saturating_sub(1)),
+        _ => None,
+    };
+    let lines: Vec<LineView> =
+        hunk.lines.iter().map(|line| LineView { line: line.clone(), decision_id: behind(line) }).collect();
+    let decisions: BTreeSet<DecisionId> = lines.iter().filter_map(|line| line.decision_id).collect();
     let reasons = decisions
         .iter()
         .filter_map(|id| known.get(id))
@@ -199,8 +201,8 @@ fn hunk_view(
         range: hunk.range.clone(),
         deletions: text("-"),
         insertions: text("+"),
-        lines: hunk.lines.clone(),
-        decisions,
+        lines,
+        decisions: decisions.into_iter().collect(),
     }
 }
 
@@ -220,11 +222,11 @@ fn risk(diffs: &[(ResourceId, FileDiff)]) -> RiskAssessment {
     RiskAssessment {
         api_compatibility: match (deleted, renamed) {
             (0, 0) => "no file is removed or moved".to_owned(),
-            _ => format!("{deleted} files removed, {renamed} moved"),
+            _ => format!("{} removed, {renamed} moved", count(deleted, "file")),
         },
         test_coverage: match tests {
             0 => "no test is changed".to_owned(),
-            n => format!("{n} test files are changed"),
+            n => format!("{} {} changed", count(n, "test file"), agree(n, "is", "are")),
         },
         breaking_changes: "not analysed".to_owned(),
     }

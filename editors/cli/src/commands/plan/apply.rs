@@ -48,6 +48,7 @@ pub fn run(run: &Run, args: ApplyArgs) -> Outcome {
     }
     let standing = follow::until_pause(run, &engine, plan, since)?;
     refresh(&mut data, &standing)?;
+    let mut done = "Changes applied";
     if standing.state == State::Applied {
         let files = match &diff {
             Some(diff) => diff.diff_summary.files_changed,
@@ -61,12 +62,14 @@ pub fn run(run: &Run, args: ApplyArgs) -> Outcome {
                 "Next Steps",
                 commits.map(|commit| format!("git show {}", &commit[..commit.len().min(12)])),
             );
-        } else {
+        } else if files > 0 {
             out.hint("Next Steps", ["git diff", "git commit"]);
+        } else {
+            done = "Nothing to apply; the plan has ended";
         }
     }
     out.set_data(data);
-    conclude(run, &engine, &standing, "Changes applied")
+    conclude(run, &engine, &standing, done)
 }
 
 fn totals(diff: &DiffOutput) -> Value {
@@ -93,7 +96,9 @@ fn show_changes(
         )
         .row(
             "How",
-            if no_commit {
+            if diff.files.is_empty() {
+                "nothing to apply; the plan ends"
+            } else if no_commit {
                 "into the working tree, no commit"
             } else {
                 "one commit on the checked-out branch"
@@ -115,6 +120,7 @@ fn applied(data: &mut Value, standing: &StatusOutput, files: usize) {
         result["applied"].as_array().into_iter().flatten().filter_map(|a| a["branch"].as_str()).collect();
     let branch = match (commits.is_empty(), branches.first()) {
         (false, Some(branch)) => format!("merged to {branch}"),
+        _ if files == 0 => "unchanged".to_owned(),
         _ => "working tree only".to_owned(),
     };
     let worktree = match standing.execution.sandbox.as_ref().map(|sandbox| Path::new(&sandbox.path).exists())

@@ -8,7 +8,7 @@ use crate::commands::json;
 use crate::compose;
 use crate::failure::Outcome;
 use crate::output::human::counted;
-use crate::output::{AppError, Row, Styled, Tone, col, dim, id, warn};
+use crate::output::{AppError, Row, Styled, Tone, col, dim, id, own, prose, warn};
 use crate::run::Run;
 
 /// Characters of an id: those of its time, and enough to tell decisions of one moment apart.
@@ -100,7 +100,7 @@ fn decided(segment: &BlamedSegment) -> Styled {
         Some(strategy) => (&strategy.question, &strategy.chosen),
         None => (&segment.question, &segment.chosen),
     };
-    Styled::from(question).and(dim(" → ").owned()).and(Styled::new(chosen, Tone::Strong))
+    own(question).and(prose(" → ", Tone::Dim)).and(prose(chosen, Tone::Strong))
 }
 
 /// How sure the actor was of what was chosen, or that a person chose it.
@@ -126,16 +126,16 @@ fn show(out: &crate::output::Output, segment: &BlamedSegment) {
                 lines(segment)
             },
         )
-        .row("Question", strategy.map_or(&segment.question, |s| &s.question))
-        .row("Chosen", Styled::new(chosen, Tone::Strong));
+        .row("Question", own(strategy.map_or(&segment.question, |s| &s.question)))
+        .row("Chosen", prose(chosen, Tone::Strong));
     panel.row("Confidence", confidence(segment));
     let others: Vec<&str> = alternatives.iter().filter(|a| *a != chosen).map(String::as_str).collect();
     if !others.is_empty() {
-        panel.row("Instead Of", others.join(", "));
+        panel.row("Instead Of", own(others.join(", ")));
     }
     panel
-        .row("Why", strategy.map_or(&segment.rationale, |s| &s.rationale))
-        .row("Carried Out", segment.rationale.as_str())
+        .row("Why", own(strategy.map_or(&segment.rationale, |s| &s.rationale)))
+        .row("Carried Out", own(segment.rationale.as_str()))
         .row("Plan", id(segment.plan_id.to_string()).and(dim(format!(" {}", segment.action))))
         .row("Decision", id(segment.decision_id.to_string()));
     if let Some(commit) = &segment.commit {

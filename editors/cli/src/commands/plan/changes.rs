@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::commands::{json, listed};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Kind, Output, Row, Styled, Tone, col, dim, human, id};
+use crate::output::{Kind, Output, Row, Styled, Tone, col, dim, human, id, own, prose};
 use crate::run::Run;
 
 /// Characters that an id is shown with at least.
@@ -106,7 +106,10 @@ pub fn show_patch(out: &Output, diff: &DiffOutput, behind: &HashMap<DecisionId, 
         out.diff_with(None, &file.patch, |_, hunk| {
             let decisions = hunks.get(hunk).map_or(&[][..], |hunk| &hunk.decisions);
             let note = |behind: &Behind| {
-                dim("◆ ").owned().and(id(behind.short.as_str())).and(" ").and(behind.chosen.as_str())
+                prose("◆ ", Tone::Dim)
+                    .and(id(behind.short.as_str()))
+                    .and(" ")
+                    .and(own(behind.chosen.as_str()))
             };
             decisions.iter().filter_map(|decision| behind.get(decision)).map(note).collect()
         });
@@ -135,7 +138,7 @@ pub fn artifacts(run: &Run, plan: &str) -> Outcome {
         .pick(&data, "summary.total_size_bytes", "Total Size", Kind::Bytes);
     let columns = vec![
         col("id", "Checkpoint").id(),
-        col("label", "Label"),
+        col("label", "Label").kind(Kind::Prose),
         col("type", "Type"),
         col("created", "Created").kind(Kind::Time),
         col("decision_id", "Decision").id(),
@@ -162,7 +165,7 @@ pub fn errors(run: &Run, plan: &str) -> Outcome {
             .tone(Tone::Bad)
             .pick(&data, "plan_id", "Plan", Kind::Id)
             .row("State", format!("{}/{}", found.phase, found.state))
-            .pick(&data, "error_message", "Error", Kind::Text)
+            .pick(&data, "error_message", "Error", Kind::Prose)
             .pick(&data, "error_category", "Category", Kind::Text)
             .pick(&data, "error_phase", "Phase", Kind::Text)
             .row("Retries", format!("{}/{}", found.retry_count, found.max_retries))
@@ -170,7 +173,7 @@ pub fn errors(run: &Run, plan: &str) -> Outcome {
         let panel = out.panel(None, "Recovery");
         for hint in &found.recovery_hints {
             panel
-                .line(format!("{}:", hint.message))
+                .line(own(format!("{}:", hint.message)))
                 .line(Styled::from("  ").and(id(hint.cli_command.as_str())));
         }
     } else {
@@ -182,8 +185,8 @@ pub fn errors(run: &Run, plan: &str) -> Outcome {
     if !found.history.is_empty() {
         let columns = vec![
             col("decision_id", "Decision").id(),
-            col("question", "What Failed").wrap(),
-            col("chosen", "What Was Done").wrap(),
+            col("question", "What Failed").kind(Kind::Prose).wrap(),
+            col("chosen", "What Was Done").kind(Kind::Prose).wrap(),
             col("created", "When").kind(Kind::Time),
         ];
         out.table(None, "Dealt With", columns).rows(&data["history"]);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::args::ExplainArgs;
 use crate::commands::{json, text, texts};
 use crate::failure::Outcome;
-use crate::output::{Kind, Styled, Tone, dim, good, id, own, warn};
+use crate::output::{Kind, Styled, Tone, dim, good, id, own, prose, warn};
 use crate::run::Run;
 
 /// Places shown before the rest is counted.
@@ -21,8 +21,8 @@ pub fn run(run: &Run, args: ExplainArgs) -> Outcome {
     panel
         .pick(&data, "decision_id", "ID", Kind::Id)
         .pick(&data, "type", "Type", Kind::Text)
-        .pick(&data, "question", "Question", Kind::Text)
-        .row("Chosen", Styled::new(text(&data, "chosen"), Tone::Strong));
+        .pick(&data, "question", "Question", Kind::Prose)
+        .row("Chosen", prose(text(&data, "chosen"), Tone::Strong));
     match data["confidence"].as_f64() {
         Some(confidence) => panel.row("Confidence", format!("{confidence:.2}")),
         None => panel.row("Confidence", dim("(none recorded)")),
@@ -40,18 +40,19 @@ pub fn run(run: &Run, args: ExplainArgs) -> Outcome {
     if !found.alternatives.is_empty() {
         let panel = out.panel(None, "Alternatives Considered");
         for alternative in &found.alternatives {
-            let mut line = Styled::from(format!("{}. ", alternative.index)).and(alternative.option.as_str());
+            let mut line =
+                Styled::from(format!("{}. ", alternative.index)).and(own(alternative.option.as_str()));
             if alternative.chosen {
                 line = line.and(good(" (chosen)"));
             }
             if alternative.description != alternative.option {
-                line = line.and(dim(" — ").owned()).and(dim(alternative.description.as_str()));
+                line = line.and(dim(" — ").owned()).and(prose(alternative.description.as_str(), Tone::Dim));
             }
             panel.line(line);
         }
     }
     if !found.rationale.is_empty() {
-        out.panel(None, "Rationale").line(found.rationale.as_str());
+        out.panel(None, "Rationale").line(own(found.rationale.as_str()));
     }
     out.panel(None, "Impact")
         .pick(&data, "impact.downstream_decisions", "Downstream Decisions", Kind::Count)

@@ -14,7 +14,7 @@ use crate::args::{FollowArgs, Global};
 use crate::failure::{Failure, Outcome};
 use crate::follow::{self, Stream, runs};
 use crate::output::human::short_id;
-use crate::output::{AppError, ErrorCode, Format, to_yaml};
+use crate::output::{AppError, ErrorCode, Format, ascii, to_yaml};
 use crate::run::{self, Run};
 
 /// Runs the command: in `json` and `yaml` each event is a document of its own.
@@ -45,7 +45,7 @@ fn for_people(run: &Run, args: &FollowArgs) -> Outcome {
     text.no_wrap();
     each(&engine, plan, args, |event| {
         if let Some(line) = line(&engine, &event, plan.is_none()) {
-            text.append(&line);
+            text.append(&if run.out.format().in_ascii() { ascii(&line) } else { line });
         }
         Ok(())
     })?;

@@ -11,7 +11,7 @@ use crate::commands::json;
 use crate::failure::{Failure, Outcome};
 use crate::follow;
 use crate::output::human::counted;
-use crate::output::{Output, Styled, Tone, dim, own, strong, warn};
+use crate::output::{Output, Styled, Tone, dim, own, prose, warn};
 use crate::run::Run;
 
 /// Brings what a verb returned up to where the plan stands now.
@@ -116,10 +116,10 @@ fn show_summary(out: &Output, phase: Phase, summary: &PhaseSummary) {
     };
     let panel = out.panel(None, title);
     if !summary.headline.is_empty() {
-        panel.line(strong(summary.headline.as_str()));
+        panel.line(prose(summary.headline.as_str(), Tone::Strong));
     }
     for line in &summary.lines {
-        panel.line(line.as_str());
+        panel.line(own(line.as_str()));
     }
 }
 
@@ -130,16 +130,16 @@ pub fn question(out: &Output, engine: &Engine, standing: &StatusOutput) -> Resul
     let pending = engine.call(Pending { plan: Some(plan) })?.decisions;
     let asked = pending.iter().find(|p| Some(p.decision_id) == awaiting.decision_id);
     let panel = out.panel(None, "Waiting for You");
-    panel.tone(Tone::Warn).line(strong(awaiting.question.as_str()));
+    panel.tone(Tone::Warn).line(prose(awaiting.question.as_str(), Tone::Strong));
     let proposed = asked.map(|decision| decision.proposed.as_str());
     for (at, option) in awaiting.options.iter().enumerate() {
         let described = asked.and_then(|d| d.options.get(at)).map(|o| o.description.as_str());
-        let mut line = Styled::from(format!("{}. {option}", at + 1));
+        let mut line = own(format!("{}. {option}", at + 1));
         if proposed == Some(option.as_str()) {
             line = line.and(warn(" (proposed)"));
         }
         if let Some(described) = described.filter(|d| d != option) {
-            line = line.and(dim(" — ").owned()).and(dim(described));
+            line = line.and(dim(" — ").owned()).and(prose(described, Tone::Dim));
         }
         panel.line(line);
     }
@@ -148,7 +148,7 @@ pub fn question(out: &Output, engine: &Engine, standing: &StatusOutput) -> Resul
     }
     if let Some(decision) = asked {
         if !decision.rationale.is_empty() {
-            panel.row("Reason", decision.rationale.as_str());
+            panel.row("Reason", own(decision.rationale.as_str()));
         }
         if !decision.resources.is_empty() {
             let places = decision.resources.iter().take(3).map(|r| match r.range {

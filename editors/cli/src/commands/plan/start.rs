@@ -150,7 +150,7 @@ pub fn execute(run: &Run, args: StartArgs) -> Outcome {
             .pick(&data, "sandbox.status", "Status", Kind::State);
     }
     out.panel(None, "Strategy Summary")
-        .pick(&data, "strategy_summary.headline", "Outcome", Kind::Text)
+        .pick(&data, "strategy_summary.headline", "Outcome", Kind::Prose)
         .pick(&data, "strategy_summary.decisions", "Decisions", Kind::Count)
         .pick(&data, "strategy_summary.invariants", "Invariants", Kind::Count)
         .pick(&data, "strategy_summary.planned_child_plans", "Planned Child Plans", Kind::Count)

@@ -7,7 +7,7 @@ use super::pause::{next_command, next_steps, question};
 use crate::commands::{json, text};
 use crate::failure::Outcome;
 use crate::follow::mark;
-use crate::output::{Kind, Output, Styled, Tone, dim, good, human, warn};
+use crate::output::{Kind, Output, Styled, Tone, dim, good, human, own, warn};
 use crate::run::Run;
 
 pub fn run(run: &Run, plan: &str) -> Outcome {
@@ -72,13 +72,13 @@ pub fn run(run: &Run, plan: &str) -> Outcome {
     for (phase, summary) in &standing.summaries {
         if !summary.headline.is_empty() {
             out.panel(None, &format!("{} Summary", crate::follow::title(*phase)))
-                .line(summary.headline.as_str());
+                .line(own(summary.headline.as_str()));
         }
     }
     if standing.error.is_some() {
         out.panel(None, "Error")
             .tone(Tone::Bad)
-            .pick(&data, "error.message", "Error", Kind::Text)
+            .pick(&data, "error.message", "Error", Kind::Prose)
             .pick(&data, "error.category", "Category", Kind::Text)
             .pick(&data, "error.tool", "Tool", Kind::Text)
             .pick(&data, "error.step", "Step", Kind::Text)
@@ -139,7 +139,7 @@ fn progress(out: &Output, data: &Value) {
             (Some(done), Some(total)) => format!(" {}/{}", human::count(done), human::count(total)),
             _ => String::new(),
         };
-        panel.row("Now", Styled::from(label).and(dim(counts)));
+        panel.row("Now", own(label).and(dim(counts)));
     }
 }
 

@@ -9,7 +9,9 @@ use crate::args::TreeArgs;
 use crate::commands::{json, text, texts};
 use crate::failure::Outcome;
 use crate::output::human::{self, counted};
-use crate::output::{Kind, Mark, Node, Output, Styled, Tone, TreeHandle, bad, col, dim, good, id, warn};
+use crate::output::{
+    Kind, Mark, Node, Output, Styled, Tone, TreeHandle, bad, col, dim, good, id, own, prose, warn,
+};
 use crate::run::Run;
 
 /// From this confidence on a decision is shown as a sure one.
@@ -79,8 +81,8 @@ fn node(decision: &Value, short: &HashMap<String, String>) -> Node {
         label = label.and(Styled::new(first_line(text(decision, "description")), Tone::Strong));
     } else {
         let question = first_line(text(decision, "question"));
-        let chosen = Styled::new(first_line(text(decision, "chosen")), Tone::Strong);
-        label = label.and(question).and(dim(" → ").owned()).and(chosen);
+        let chosen = prose(first_line(text(decision, "chosen")), Tone::Strong);
+        label = label.and(own(question)).and(prose(" → ", Tone::Dim)).and(chosen);
     }
     if let Some(confidence) = decision["confidence"].as_f64() {
         let shown = format!(" ({confidence:.2})");

@@ -1,5 +1,6 @@
 //! What the output promises, in all its formats.
 
+mod ascii;
 mod envelope;
 mod golden;
 mod human;
