@@ -1,5 +1,6 @@
 //! Killed processes and broken disks: nothing is lost, nothing is done twice, and what happened is said.
 
+mod children;
 mod killed;
 mod races;
 mod storage;

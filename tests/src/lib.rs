@@ -18,6 +18,7 @@ mod process;
 mod programs;
 mod records;
 mod repo;
+pub mod scripts;
 mod world;
 
 pub use editor::Editor;

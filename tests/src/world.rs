@@ -199,6 +199,18 @@ arguments:
         self.ok(&["action", "create", "--config", file.to_str().expect("the path is text")]);
     }
 
+    /// Registers an action on the scripted actor, which plays its argument `script`. `more`: further lines of its file.
+    pub fn scripted(&self, name: &str, more: &str) {
+        let file = self.path(&format!("{}.yaml", name.replace('/', "-")));
+        let text = format!(
+            "name: {name}\ndescription: Play a script\ndefinition_of_done: It is played\n\
+             strategy_actor: test/scripted\nexecution_actor: test/scripted\n\
+             arguments:\n  - {{name: script, type: string}}\n{more}"
+        );
+        std::fs::write(&file, text).expect("a file can be written");
+        self.ok(&["action", "create", "--config", file.to_str().expect("the path is text")]);
+    }
+
     // --- planning -----------------------------------------------------------------------------------------------------
 
     /// Uses `local/fix-diagnostics` on a project and follows the plan until it pauses or ends.

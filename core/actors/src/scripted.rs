@@ -71,6 +71,10 @@ pub struct Expect {
     pub decisions: Option<Value>,
     /// What failed before.
     pub known_failures: Option<Value>,
+    /// What a child plan is told of its parent.
+    pub parent: Option<Value>,
+    /// The child plans.
+    pub children: Option<Value>,
     /// The whole texts of files of the first workspace, by path; `null` for a file that is not there.
     pub files: std::collections::BTreeMap<String, Option<String>>,
 }
@@ -159,6 +163,8 @@ impl Expect {
             ("guidance", &self.guidance, serde_json::to_value(&input.guidance)),
             ("decisions", &self.decisions, serde_json::to_value(&input.decisions)),
             ("known_failures", &self.known_failures, serde_json::to_value(&input.known_failures)),
+            ("parent", &self.parent, serde_json::to_value(&input.parent)),
+            ("children", &self.children, serde_json::to_value(&input.children)),
         ];
         for (name, expected, got) in got {
             let got = got.map_err(|error| error.to_string())?;

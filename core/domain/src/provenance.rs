@@ -146,6 +146,99 @@ fn push(out: &mut Vec<Segment>, segment: Segment) {
     out.push(segment);
 }
 
+/// A part of a change, made under one decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    /// The decision.
+    pub decision_id: DecisionId,
+    /// The whole text after this part; the first part begins with the old text, each other with the one before.
+    pub text: String,
+    /// What this part does to the text before it.
+    pub hunks: Vec<Hunk>,
+}
+
+/// Shares a change out among the decisions behind its new text, so that recorded one after another the parts give the
+/// new text and its attribution. `segments` say whose the lines of the new text are; what they leave open is `other`'s.
+pub fn share_out(old: &str, new: &str, segments: &[Segment], other: DecisionId) -> Vec<Share> {
+    struct Piece {
+        old: std::ops::Range<usize>,
+        new: std::ops::Range<usize>,
+        owner: DecisionId,
+    }
+    let mut pieces: Vec<Piece> = Vec::new();
+    for hunk in hunks(old, new) {
+        let (old_start, new_start) = (hunk.old_start as usize, hunk.new_start as usize);
+        let (old_end, new_end) = (old_start + hunk.old_lines as usize, new_start + hunk.new_lines as usize);
+        if new_start == new_end {
+            let near = segments.iter().find(|s| s.lines == 0 && s.start == hunk.new_start);
+            let owner = near.map_or(other, |s| s.decision_id);
+            pieces.push(Piece { old: old_start..old_end, new: new_start..new_end, owner });
+            continue;
+        }
+        let owner_of = |line: usize| {
+            let covers = |s: &&Segment| {
+                s.lines > 0 && (s.start as usize..(s.start + s.lines) as usize).contains(&line)
+            };
+            segments.iter().find(covers).map_or(other, |s| s.decision_id)
+        };
+        let mut taken = old_start..old_end;
+        for line in new_start..new_end {
+            let owner = owner_of(line);
+            match pieces.last_mut().filter(|p| line > new_start && p.owner == owner && p.new.end == line) {
+                Some(piece) => piece.new.end = line + 1,
+                None => pieces.push(Piece { old: taken, new: line..line + 1, owner }),
+            }
+            // The first part of a hunk takes all of the old lines away.
+            taken = old_end..old_end;
+        }
+    }
+    let (old_lines, new_lines) = (lines(old), lines(new));
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    // The text with the pieces of some decisions in, and where each piece starts in it.
+    let render = |done: &[DecisionId]| {
+        let (mut text, mut starts, mut at, mut line) = (String::new(), Vec::new(), 0, 0);
+        for piece in &pieces {
+            text.extend(old_lines[at..piece.old.start].iter().copied());
+            line += piece.old.start - at;
+            starts.push(count(line));
+            let put = if done.contains(&piece.owner) {
+                &new_lines[piece.new.clone()]
+            } else {
+                &old_lines[piece.old.clone()]
+            };
+            text.extend(put.iter().copied());
+            line += put.len();
+            at = piece.old.end;
+        }
+        text.extend(old_lines[at..].iter().copied());
+        (text, starts)
+    };
+    let mut owners: Vec<DecisionId> = Vec::new();
+    for piece in &pieces {
+        if !owners.contains(&piece.owner) {
+            owners.push(piece.owner);
+        }
+    }
+    let mut shares = Vec::with_capacity(owners.len());
+    let (_, mut before) = render(&[]);
+    for upto in 1..=owners.len() {
+        let (text, after) = render(&owners[..upto]);
+        let decision_id = owners[upto - 1];
+        let own = pieces.iter().enumerate().filter(|(_, p)| p.owner == decision_id);
+        let hunks = own
+            .map(|(n, piece)| Hunk {
+                old_start: before[n],
+                old_lines: count(piece.old.len()),
+                new_start: after[n],
+                new_lines: count(piece.new.len()),
+            })
+            .collect();
+        shares.push(Share { decision_id, text, hunks });
+        before = after;
+    }
+    shares
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,6 +325,59 @@ mod tests {
             for segment in carry(&each, &hunks(&old, &new)) {
                 let from = u128::from(segment.decision_id.ulid()) as usize;
                 prop_assert_eq!(old_lines[from], lines(&new)[segment.start as usize]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_is_shared_out_among_the_decisions_behind_it() {
+        let (old, new) = ("a\nb\nc\n", "a\nB1\nB2\nc\nd\n");
+        let segments = [
+            Segment { start: 1, lines: 1, decision_id: decision(1) },
+            Segment { start: 4, lines: 1, decision_id: decision(1) },
+        ];
+        let shares = share_out(old, new, &segments, decision(9));
+        assert_eq!(shares.iter().map(|s| s.decision_id).collect::<Vec<_>>(), [decision(1), decision(9)]);
+        assert_eq!(shares[0].text, "a\nB1\nc\nd\n");
+        assert_eq!(shares[1].text, new);
+        let folded = shares.iter().fold(Vec::new(), |known, s| attribute(&known, &s.hunks, s.decision_id));
+        assert_eq!(
+            folded,
+            [
+                Segment { start: 1, lines: 1, decision_id: decision(1) },
+                Segment { start: 2, lines: 1, decision_id: decision(9) },
+                Segment { start: 4, lines: 1, decision_id: decision(1) },
+            ]
+        );
+    }
+
+    proptest! {
+        // The parts, one after another, give the new text, and every new line the decision it came with.
+        #[test]
+        fn shares_give_the_new_text_and_its_attribution(
+            old in "([abc]\n){0,8}", new in "([abcd]\n){0,8}", owners in proptest::collection::vec(1..4u128, 8),
+        ) {
+            let count = new.lines().count() as u32;
+            let segments: Vec<Segment> =
+                (0..count).map(|line| Segment { start: line, lines: 1, decision_id: decision(owners[line as usize]) }).collect();
+            let shares = share_out(&old, &new, &segments, decision(9));
+            let mut text = old.clone();
+            let mut known = Vec::new();
+            for share in &shares {
+                let (before, after): (Vec<&str>, Vec<&str>) = (lines(&text), lines(&share.text));
+                for hunk in &share.hunks {
+                    prop_assert!((hunk.old_start + hunk.old_lines) as usize <= before.len());
+                    prop_assert!((hunk.new_start + hunk.new_lines) as usize <= after.len());
+                }
+                known = attribute(&known, &share.hunks, share.decision_id);
+                text.clone_from(&share.text);
+            }
+            prop_assert_eq!(&text, &new);
+            for hunk in hunks(&old, &new) {
+                for line in hunk.new_start..hunk.new_start + hunk.new_lines {
+                    let owner = known.iter().find(|s| s.lines > 0 && s.covers(line)).map(|s| s.decision_id);
+                    prop_assert_eq!(owner, Some(decision(owners[line as usize])));
+                }
             }
         }
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use agents_domain::changes::{Change, Hunk};
 use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
+use agents_domain::plan::children::Stage;
 use agents_domain::plan::{Plan, State};
 use agents_domain::provenance::{Segment, attribute, carry, hunks, map_line};
 use agents_domain::resource::Resource;
@@ -184,6 +185,10 @@ fn attribution(
         if plan.state == State::Cancelled && place.sandbox_of.is_none() {
             continue;
         }
+        if place.sandbox_of.is_none() && plan.parent_plan_id.is_some() && taken_in(engine, plan_id)? {
+            // Its lines are in the parent's, with the same decisions.
+            continue;
+        }
         let key = (place.resource.resource_id, place.path.clone());
         let Some(trail) = trail_of(engine, plan_id, &key, &touching)? else { continue };
         let lost = || format!("what plan {plan_id} left here cannot be read back: its stored text is gone");
@@ -214,6 +219,12 @@ fn attribution(
     }
     out.sort_by_key(|s| (s.start_line, s.end_line));
     Ok(out)
+}
+
+/// Whether a child plan's work is in its parent.
+fn taken_in(engine: &Engine, child: PlanId) -> Result<bool> {
+    let spawn = engine.view(|r| r.spawn_of(child))?;
+    Ok(spawn.is_some_and(|s| matches!(s.stage, Stage::Merged { .. })))
 }
 
 /// A plan's attribution of one file, from that file's writes alone unless it was moved.
@@ -346,7 +357,7 @@ fn blamed(plan: &Plan, decisions: &BTreeMap<DecisionId, Decision>, claim: Claim)
         deletion: lines == 0,
         proposed: claim.proposed,
         decision_id: decision.decision_id,
-        plan_id: plan.plan_id,
+        plan_id: decision.plan_id,
         question: decision.question.clone(),
         chosen: decision.chosen_option.clone(),
         confidence: decision.confidence,

@@ -4,7 +4,9 @@ use agents_domain::action::ActionState;
 use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::{DecisionId, PlanId};
 use agents_domain::plan::children::{Spawn, SpawnDraft, Stage};
+use agents_domain::plan::machine::Event;
 use agents_domain::plan::{Phase, Plan, State};
+use agents_domain::ports::actor::{KnownChild, ParentContext};
 use agents_domain::ports::store::{Reader, StoreResult, Writer};
 use agents_domain::profile::ProfileSnapshot;
 use agents_domain::{Error, Result};
@@ -31,6 +33,7 @@ pub(crate) fn decided(parent: PlanId, decision_id: DecisionId, call: &str, draft
         stage: Stage::Decided,
         approved: false,
         retries: 0,
+        given_up: false,
     }
 }
 
@@ -189,4 +192,142 @@ pub(crate) fn insert(
     }
     let facts = json!({ "child_plan_id": plan.plan_id, "decision_id": spawn.decision_id, "description": plan.description });
     records::emit(engine, w, parent, "plan.child_spawned", facts)
+}
+
+/// What a child plan's actor is told of the parent: the decisions above its spawn, and of the others the share that
+/// `context.budget.skeleton-ratio` leaves, the most general first.
+pub(crate) fn parent_context(engine: &Engine, plan: &Plan) -> Result<Option<ParentContext>> {
+    let Some(parent) = plan.parent_plan_id else { return Ok(None) };
+    let (parent, decisions, spawn) =
+        engine.view(|r| Ok((r.plan(parent)?, r.decisions(parent)?, r.spawn_of(plan.plan_id)?)))?;
+    let Some(parent) = parent else { return Ok(None) };
+    let project = parent.projects.first().map(ToString::to_string);
+    let ratio = engine.config.get("context.budget.skeleton-ratio", project.as_deref()).as_text();
+    let ratio: f64 = ratio.parse().unwrap_or(0.0);
+    let active: Vec<&Decision> = decisions.iter().filter(|d| d.superseded_by.is_none()).collect();
+    let chain = |from: DecisionId| {
+        let above = |id: &DecisionId| decisions.iter().find(|d| d.decision_id == *id)?.parent_decision_id;
+        std::iter::successors(Some(from), above).take(decisions.len() + 1).collect::<Vec<_>>()
+    };
+    let mut kept = spawn.as_ref().map(|s| chain(s.decision_id)).unwrap_or_default();
+    // Truncation is right: a share of a small number.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a ratio of a count is one")]
+    let share = (ratio * active.len() as f64).ceil() as usize;
+    let mut others: Vec<(usize, &&Decision)> = active
+        .iter()
+        .filter(|d| !kept.contains(&d.decision_id) && d.decision_type != DecisionType::InvariantEnforced)
+        .map(|d| (chain(d.decision_id).len(), d))
+        .collect();
+    others.sort_by_key(|(depth, d)| (*depth, d.sequence_number));
+    kept.extend(others.into_iter().take(share).map(|(_, d)| d.decision_id));
+    let skeleton = active.into_iter().filter(|d| kept.contains(&d.decision_id));
+    Ok(Some(ParentContext {
+        plan_id: parent.plan_id,
+        description: parent.description,
+        decisions: skeleton.map(crate::worker::known).collect(),
+        target_files: spawn.map(|s| s.draft.target_files).unwrap_or_default(),
+    }))
+}
+
+/// The child plans of a plan as its actor sees them.
+pub(crate) fn known(engine: &Engine, plan: &Plan) -> Result<Vec<KnownChild>> {
+    if plan.phase != Phase::Execute {
+        return Ok(Vec::new());
+    }
+    let (spawns, decisions) = engine.view(|r| Ok((r.spawns(plan.plan_id)?, r.decisions(plan.plan_id)?)))?;
+    let mut known = Vec::with_capacity(spawns.len());
+    for spawn in spawns {
+        let Some(decision) = standing(&spawn, &decisions) else { continue };
+        let child = spawn.child.map(|id| engine.view(|r| r.plan(id))).transpose()?.flatten();
+        known.push(KnownChild {
+            plan_id: spawn.child,
+            key: decision.key.clone(),
+            state: child.as_ref().map_or_else(|| "skipped".to_owned(), |c| c.status().describe()),
+            headline: child.and_then(|c| c.summaries.get(&Phase::Execute).map(|s| s.headline.clone())),
+        });
+    }
+    Ok(known)
+}
+
+/// The decision in force for a spawn: its own, or a person's answer that took the same option.
+pub(crate) fn standing<'d>(spawn: &Spawn, decisions: &'d [Decision]) -> Option<&'d Decision> {
+    let own = decisions.iter().find(|d| d.decision_id == spawn.decision_id)?;
+    if own.superseded_by.is_none() {
+        return Some(own);
+    }
+    let answer = records::by_key(decisions, own.key.as_deref()?)?;
+    let same =
+        answer.decision_type == DecisionType::UserIntervention && answer.chosen_option == own.chosen_option;
+    same.then_some(answer)
+}
+
+/// Refuses to apply a child before those it builds on (APP-014).
+pub(crate) fn check_apply_order(engine: &Engine, plan: &Plan) -> Result<()> {
+    if plan.parent_plan_id.is_none() {
+        return Ok(());
+    }
+    let Some(earlier) = engine.view(|r| crate::worker::unapplied_before(r, plan))? else { return Ok(()) };
+    let ids = earlier.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut error = Error::invalid_state(format!(
+        "plan {} builds on child plans that are not applied yet: {}",
+        plan.plan_id,
+        ids.join(", ")
+    ));
+    for id in ids {
+        error = error.suggest(format!("agents plan apply {id}"));
+    }
+    Err(error)
+}
+
+/// What else is applied with a plan: the children it took in, and a parent of which nothing else is left.
+pub(crate) fn applied(engine: &Engine, w: &dyn Writer, plan: &Plan) -> Result<()> {
+    with_it(engine, w, plan)?;
+    let Some(mut parent) = plan.parent_plan_id.map(|id| w.plan(id)).transpose()?.flatten() else {
+        return Ok(());
+    };
+    if (parent.phase, parent.state) != (Phase::Execute, State::Complete) {
+        return Ok(());
+    }
+    let spawns = w.spawns(parent.plan_id)?;
+    let rows = w.child_rows(parent.plan_id)?;
+    let left = rows.iter().any(|row| !matches!(row.state, State::Applied | State::Cancelled));
+    let merged =
+        |id: &PlanId| spawns.iter().any(|s| s.child == Some(*id) && matches!(s.stage, Stage::Merged { .. }));
+    let own = w.changes(parent.plan_id)?.iter().any(|change| {
+        // Work of its own, or of a child further down that was not applied by itself.
+        let owner = w.decision(change.decision_id).ok().flatten().map(|d| d.plan_id);
+        owner.is_none_or(|owner| !rows.iter().any(|row| row.plan_id == owner && row.state == State::Applied))
+    });
+    if !left && !own && rows.iter().any(|row| merged(&row.plan_id)) {
+        records::advance(engine, w, &mut parent, &Event::Apply { no_commit: false })?;
+    }
+    Ok(())
+}
+
+fn with_it(engine: &Engine, w: &dyn Writer, plan: &Plan) -> Result<()> {
+    for spawn in w.spawns(plan.plan_id)? {
+        let Stage::Merged { .. } = spawn.stage else { continue };
+        let Some(mut child) = spawn.child.map(|id| w.plan(id)).transpose()?.flatten() else { continue };
+        if (child.phase, child.state) != (Phase::Execute, State::Complete) {
+            continue;
+        }
+        for event in [Event::Apply { no_commit: false }, Event::WorkerTook, Event::ApplyCommitted] {
+            records::advance(engine, w, &mut child, &event)?;
+        }
+        with_it(engine, w, &child)?;
+    }
+    Ok(())
+}
+
+/// Removes the sandboxes of the applied plans below a plan.
+pub(crate) fn clean_up(engine: &Engine, plan: PlanId) -> Result<()> {
+    for row in engine.view(|r| r.child_rows(plan))? {
+        clean_up(engine, row.plan_id)?;
+        if row.state == State::Applied
+            && let Some(child) = engine.view(|r| r.plan(row.plan_id))?
+        {
+            crate::sandboxes::clean_up(&child);
+        }
+    }
+    Ok(())
 }

@@ -5,7 +5,6 @@
 
 pub mod blame;
 mod checkpoints;
-#[allow(dead_code, reason = "what makes child plans of decided spawns comes next")]
 mod children;
 mod clock;
 mod confidence;
@@ -31,6 +30,7 @@ use std::time::{Duration, Instant};
 
 use agents_config::Config;
 use agents_domain::ids::PlanId;
+use agents_domain::plan::Phase;
 use agents_domain::ports::actor::Actors;
 use agents_domain::ports::installer::ServerInstaller;
 use agents_domain::ports::language_servers::LanguageServers;
@@ -178,7 +178,35 @@ impl Engine {
         self.starts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The plan whose worker works on a plan: the root of its tree, or the plan itself when it is applied or no plan above
+    /// it is worked on any more.
+    pub(crate) fn home_of(&self, plan: PlanId) -> Result<PlanId> {
+        self.view(|r| {
+            let mut home = plan;
+            let mut at = r.plan(plan)?.filter(|p| p.phase != Phase::Apply);
+            while let Some(parent) =
+                at.and_then(|p| p.parent_plan_id).map(|id| r.plan(id)).transpose()?.flatten()
+            {
+                if parent.status().ended() {
+                    break;
+                }
+                home = parent.plan_id;
+                at = Some(parent);
+            }
+            Ok(home)
+        })
+    }
+
     fn start_worker(&self, plan: PlanId) -> Result<()> {
+        let home = self.home_of(plan)?;
+        if home != plan {
+            // The worker of the tree has the child too, as soon as the tree is worked on.
+            let wanted = self.view(|r| r.plan(home))?.is_some_and(|p| p.status().wants_worker());
+            if !wanted || self.store.is_leased(home)? {
+                return Ok(());
+            }
+        }
+        let plan = home;
         let mut starts = self.starts();
         let count = starts.get(&plan).map_or(0, |(_, count)| *count);
         starts.insert(plan, (Instant::now(), count + 1));

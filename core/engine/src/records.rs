@@ -16,7 +16,7 @@ use agents_domain::{Error, Result, tree};
 use serde_json::{Value, json};
 
 use crate::worker::guarding;
-use crate::{Engine, clock, confidence, invariants};
+use crate::{Engine, clock, confidence, invariants, worker};
 
 /// The verbs the facade has.
 const OFFERED: &[Verb] = &[Verb::Execute, Verb::Apply, Verb::Prompt, Verb::Cancel];
@@ -43,14 +43,19 @@ pub(crate) fn advance(
     plan: &mut Plan,
     event: &Event,
 ) -> Result<Vec<Effect>> {
+    let context = full_context(engine, w, plan)?;
+    advance_in(engine, w, plan, event, &context)
+}
+
+/// [`context_of`] with what the store knows: confidence and slots. A child plan needs no slot of its own.
+pub(crate) fn full_context(engine: &Engine, w: &dyn Writer, plan: &Plan) -> Result<Context> {
     let taken = plan.state == State::Processing && plan.awaiting.is_none();
     let others = w.processing_count()?.saturating_sub(u32::from(taken));
-    let context = Context {
+    Ok(Context {
         confidence: phase_confidence(w, plan)?,
-        slots_free: i64::from(others) < slots(engine),
+        slots_free: plan.parent_plan_id.is_some() || i64::from(others) < slots(engine),
         ..context_of(plan)
-    };
-    advance_in(engine, w, plan, event, &context)
+    })
 }
 
 /// [`advance`] with a context of the caller's.
@@ -64,6 +69,7 @@ pub(crate) fn advance_in(
     let read_at = plan.updated_at;
     let failed = plan.failure.clone();
     let before = (plan.phase, plan.state);
+    let asked = plan.awaiting.clone();
     let effects = plan.advance(event, context, clock::now())?;
     tracing::info!(
         plan_id = %plan.plan_id, attempt = plan.attempt, awaits = plan.awaiting.as_ref().map(|a| a.kind.as_str()),
@@ -85,6 +91,15 @@ pub(crate) fn advance_in(
     if effects.contains(&Effect::RetryStep) || effects.contains(&Effect::RestoreCheckpoint) {
         try_step_again(w, plan, effects.contains(&Effect::RestoreCheckpoint))?;
     }
+    if let Some(asked) = asked.filter(|a| a.kind == AwaitingKind::Spawn) {
+        let start = effects.contains(&Effect::SpawnChild);
+        if start || effects.contains(&Effect::SkipChild) {
+            worker::answered(w, &asked, start)?;
+        }
+    }
+    if effects.contains(&Effect::CancelChildren) {
+        worker::cancel_children(engine, w, plan)?;
+    }
     if effects.contains(&Effect::RestartActor) {
         // What the machine does by itself leaves no failure in the record.
         let found = match event {
@@ -95,6 +110,10 @@ pub(crate) fn advance_in(
         };
         let found = found.map(|failure| failure.message);
         start_over(engine, w, plan, found.filter(|_| effects.contains(&Effect::RollBackExecuteWork)))?;
+        worker::start_children_over(engine, w, plan)?;
+    }
+    if plan.parent_plan_id.is_some() {
+        worker::child_moved(engine, w, plan)?;
     }
     Ok(effects)
 }
@@ -117,7 +136,7 @@ fn cancelled(r: &dyn Reader, plan: &Plan) -> Result<Value> {
     let run = r.actor_run(plan.plan_id, plan.phase)?;
     Ok(json!({
         "reason": plan.cancel_reason, "project_names": plan.projects, "cancelled_phase": plan.phase,
-        "last_completed_step": run.map(|r| r.step), "subplan_count": 0, "changes": changes.len(),
+        "last_completed_step": run.map(|r| r.step), "subplan_count": r.child_rows(plan.plan_id)?.len(), "changes": changes.len(),
         "sandbox_refs": plan.sandboxes.iter().map(|s| &s.path).collect::<Vec<_>>(),
         "resources_pending_cleanup": plan.sandboxes.iter().map(|s| s.resource_id).collect::<Vec<_>>(),
     }))
@@ -320,6 +339,11 @@ pub(crate) fn decision_of(
     })?;
     if let Some(confidence) = draft.confidence.filter(|c| !(0.0..=1.0).contains(c)) {
         return Err(broken(format!("confidence {confidence} is not between 0 and 1")));
+    }
+    if (draft.decision_type == DecisionType::SubplanSpawn) != draft.spawn.is_some() {
+        return Err(broken(
+            "a subplan_spawn, and nothing else, says what its child plan shall do".to_owned(),
+        ));
     }
     if draft.question.trim().is_empty() {
         return Err(broken("it asks nothing".to_owned()));

@@ -50,6 +50,18 @@ impl OpenSandbox {
         Ok(self.worktree.checkpoint(label, paths).map_err(sandbox_error)?.to_string())
     }
 
+    /// Makes a file have these bytes; `None` removes it.
+    pub fn put(&self, path: &str, bytes: Option<&[u8]>) -> Result<()> {
+        match bytes {
+            Some(bytes) => self.worktree.write_file(path, bytes).map(drop),
+            None => match self.worktree.delete(path) {
+                Err(SandboxError::NotFound { .. }) => Ok(()),
+                deleted => deleted.map(drop),
+            },
+        }
+        .map_err(sandbox_error)
+    }
+
     pub fn restore(&self, commit: &str) -> Result<()> {
         self.worktree.restore(&commit_id(commit)?).map_err(sandbox_error)
     }
@@ -120,7 +132,7 @@ pub(crate) fn open_all(engine: &Engine, plan: &Plan, in_flight: &[String]) -> Re
                     agents_sandbox::cleanup(&repository, plan.plan_id, Removal::IfClean)
                         .map_err(sandbox_error)?;
                 }
-                let snapshot = agents_sandbox::snapshot(&repository, plan.plan_id).map_err(sandbox_error)?;
+                let snapshot = snapshot(engine, plan, linked.resource_id, &repository)?;
                 let worktree = Worktree::create(&repository, &snapshot, &dir, &dependency_folders())
                     .map_err(sandbox_error)?;
                 opened.fresh.push(SandboxRef {
@@ -152,6 +164,37 @@ impl Opened {
             worktree,
         });
     }
+}
+
+/// What a plan begins with: the user's files, or for a child plan those of its parent's sandbox as they are now.
+fn snapshot(
+    engine: &Engine,
+    plan: &Plan,
+    resource: ResourceId,
+    repository: &Repository,
+) -> Result<agents_sandbox::Snapshot> {
+    let parent = match plan.parent_plan_id {
+        Some(parent) => engine.view(|r| r.plan(parent))?.filter(|parent| !parent.status().ended()),
+        None => None,
+    };
+    let above = parent.as_ref().and_then(|p| p.sandboxes.iter().find(|s| s.resource_id == resource));
+    match (parent.as_ref(), above) {
+        (Some(parent), Some(above)) => {
+            let (base, at) = (commit_id(&above.base_commit)?, commit_id(&above.commit)?);
+            let taken = agents_sandbox::snapshot_of(repository, plan.plan_id, parent.plan_id, &base, &at);
+            taken.map(|s| agents_sandbox::Snapshot { branch: above.branch.clone(), ..s })
+        }
+        _ => agents_sandbox::snapshot(repository, plan.plan_id),
+    }
+    .map_err(sandbox_error)
+}
+
+/// Commits what a person made of these files in a sandbox; nothing else in it is touched. Returns the commit.
+pub(crate) fn hand_edits(sandbox: &SandboxRef, paths: &[String]) -> Result<String> {
+    let repository = Repository::open(Path::new(&sandbox.original)).map_err(sandbox_error)?;
+    let worktree = Worktree::open(&repository, Path::new(&sandbox.path)).map_err(sandbox_error)?;
+    worktree.recover().map_err(sandbox_error)?;
+    Ok(worktree.checkpoint("Conflicts resolved by hand", paths).map_err(sandbox_error)?.to_string())
 }
 
 fn untouchable(worktree: &Worktree) -> Vec<(String, String)> {

@@ -16,6 +16,7 @@ mod failure;
 pub mod fault;
 mod git;
 mod line_endings;
+mod merge;
 mod message;
 mod notes;
 mod paths;
@@ -28,10 +29,11 @@ pub use diff::{ChangedPath, changed_paths, checkpoint_diff, diff};
 pub use drift::{Moved, drift};
 pub use error::{Result, SandboxError};
 pub use git::{CommitId, InvalidObjectId, MINIMUM_GIT, ObjectId};
+pub use merge::{MergedWork, has_markers, merge, take_side};
 pub use notes::{DECISION_TRAILER, LineOrigin, NOTES_REF, PLAN_TRAILER, Trailers};
 pub use paths::PathRefusal;
 pub use repository::{Head, Repository};
-pub use snapshot::{LARGE_FILE, Snapshot, Untouchable, UntouchableReason, snapshot};
+pub use snapshot::{LARGE_FILE, Snapshot, Untouchable, UntouchableReason, snapshot, snapshot_of};
 pub use worktree::{
     AppliedEdit, GroupError, Held, Recovery, Removal, SandboxFile, TakenEdits, Worktree, checkout_of,
     cleanup, prune, restore_group,

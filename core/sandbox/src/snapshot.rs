@@ -113,6 +113,30 @@ pub fn snapshot(repository: &Repository, plan: PlanId) -> Result<Snapshot> {
     })
 }
 
+/// The snapshot of a child plan: the files of its parent's sandbox at a commit, on top of the same HEAD. What the parent's
+/// base left alone is left alone here too.
+pub fn snapshot_of(
+    repository: &Repository,
+    plan: PlanId,
+    parent: PlanId,
+    parent_base: &CommitId,
+    at: &CommitId,
+) -> Result<Snapshot> {
+    let like = recall(repository, parent, parent_base)?;
+    let tree = repository.tree_of(at.as_str()).map_err(|error| repository.explain(error, &[at]))?;
+    let left_alone = LeftAlone { untouchable: like.untouchable, submodules: like.submodules };
+    let commit: CommitId = repository
+        .git
+        .call(["commit-tree", tree.as_str(), "-p", like.head.as_str(), "-F", "-"])
+        .by_us()
+        .stdin(format!("Base of plan {plan}\n\n{}\n", left_alone.to_line()?))
+        .id()?;
+    let name = repository.plan_ref(plan, "base");
+    repository.git.run(["update-ref", "-m", "snapshot", name.as_str(), commit.as_str()])?;
+    let LeftAlone { untouchable, submodules } = left_alone;
+    Ok(Snapshot { plan, commit, head: like.head, branch: None, untouchable, submodules })
+}
+
 /// What a snapshot leaves alone, kept in its commit's message so that it lives as long as the commit.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct LeftAlone {

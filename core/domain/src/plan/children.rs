@@ -96,10 +96,12 @@ pub enum Stage {
         /// The child's commits that are in, per resource.
         commits: Vec<(ResourceId, String)>,
     },
-    /// Left out.
+    /// Not made into a plan.
     Skipped {
         /// Why.
         reason: String,
+        /// A person left it out; else another one's failure did.
+        left_out: bool,
     },
 }
 
@@ -133,6 +135,9 @@ pub struct Spawn {
     pub approved: bool,
     /// How often it was tried again.
     pub retries: u32,
+    /// It failed, and trying again is over.
+    #[serde(default)]
+    pub given_up: bool,
 }
 
 /// Where a spawn stands, as far as the order cares.
@@ -183,6 +188,18 @@ pub struct Order {
     pub by_dependency: bool,
     /// Per unit the indexes of those it comes after.
     after: Vec<Vec<usize>>,
+}
+
+impl Order {
+    /// Everything a unit comes after, directly or not.
+    pub fn before(&self, at: usize) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        let mut open = vec![at];
+        while let Some(at) = open.pop() {
+            open.extend(self.after[at].iter().copied().filter(|on| found.insert(*on)));
+        }
+        found
+    }
 }
 
 /// Why spawns have no order.

@@ -18,7 +18,7 @@ use crate::QualifiedName;
 use crate::changes::FileDiff;
 use crate::decision::{Alternative, DecisionType, ResourceRef};
 use crate::failure::FailurePattern;
-use crate::ids::{DecisionId, ResourceId};
+use crate::ids::{DecisionId, PlanId, ResourceId};
 use crate::invariant::{Enforced, Invariant, Reconciled};
 use crate::plan::children::SpawnDraft;
 use crate::plan::{AwaitingKind, Phase, PhaseSummary};
@@ -112,6 +112,36 @@ pub struct StepInput {
     /// The step estimates what Execute will cost: it decides and changes nothing, its requests are not carried out, and
     /// its summary's facts hold `cost_usd` as a number or as `{"low", "high"}`.
     pub estimating: bool,
+    /// For a child plan: what it needs to know of its parent.
+    pub parent: Option<ParentContext>,
+    /// In Execute: the child plans, which are over and taken in.
+    pub children: Vec<KnownChild>,
+}
+
+/// What a child plan is told of its parent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ParentContext {
+    /// The parent.
+    pub plan_id: PlanId,
+    /// What the parent shall do.
+    pub description: String,
+    /// The skeleton of its decisions: those above the child's spawn, then the most general ones, in the order made.
+    pub decisions: Vec<KnownDecision>,
+    /// The files the child is about.
+    pub target_files: Vec<String>,
+}
+
+/// A child plan as its parent's actor sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KnownChild {
+    /// The child; `None` when it was not started.
+    pub plan_id: Option<PlanId>,
+    /// Key of the decision it hangs on.
+    pub key: Option<String>,
+    /// `execute/complete` and the like, or `skipped`.
+    pub state: String,
+    /// What it left, in one sentence.
+    pub headline: Option<String>,
 }
 
 /// A decision as an actor sees it.

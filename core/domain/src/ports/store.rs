@@ -225,7 +225,8 @@ pub trait PlanReads {
     fn plan_rows(&self, filter: &PlanFilter) -> StoreResult<Vec<PlanRow>>;
     /// Full ids that start with an upper-case prefix, at most `limit`.
     fn plans_starting(&self, prefix: &str, limit: usize) -> StoreResult<Vec<PlanId>>;
-    /// Plans that want a worker: queued or processing, and not awaiting a person.
+    /// Plans that want a worker of their own: queued or processing, and not awaiting a person. A child plan wants one
+    /// only while it is applied, or when its parent is; before that the root's worker has it.
     fn runnable_plans(&self) -> StoreResult<Vec<PlanId>>;
     /// Root plans that are worked on: processing, and not awaiting a person.
     fn processing_count(&self) -> StoreResult<u32>;

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use agents_domain::Result;
 use agents_domain::changes::Change;
 use agents_domain::decision::Decision;
-use agents_domain::ids::ResourceId;
+use agents_domain::ids::{PlanId, ResourceId};
 use agents_domain::plan::machine::Event;
 use agents_domain::plan::{AppliedResource, ApplyMode, Phase, Plan, PlanFailure, SandboxRef};
+use agents_domain::ports::store::{Reader, StoreResult};
 use agents_sandbox::apply::{self, Applied, ApplyError, ApplyPlan, ApplyRefusal, Resumed};
 use agents_sandbox::{CommitId, DECISION_TRAILER, PLAN_TRAILER, Repository, Snapshot, fault};
 use serde_json::json;
@@ -16,6 +17,7 @@ use serde_json::json;
 use super::{Stop, Worker};
 use crate::Engine;
 use crate::blame::strategy_behind;
+use crate::children;
 use crate::notes;
 use crate::operations::plan::apply_refused;
 use crate::records::{self, emit};
@@ -148,7 +150,8 @@ impl Worker<'_> {
                 Err(error) => return self.stopped(plan, error),
             }
         }
-        let (decisions, changes) = self.engine.view(|r| Ok((r.decisions(self.id)?, r.changes(self.id)?)))?;
+        let (decisions, changes) =
+            self.engine.view(|r| Ok((with_children(r, self.id)?, r.changes(self.id)?)))?;
         let (message, trailers) = (commit_message(plan), trailers(plan, &decisions, &changes));
         for (target, ready) in &checked {
             let note = |commit: &CommitId| {
@@ -179,6 +182,7 @@ impl Worker<'_> {
         let _ = std::fs::remove_dir(journals);
         if self.engine.config.text("sandbox.cleanup", None) != "manual" {
             sandboxes::clean_up(plan);
+            children::clean_up(self.engine, plan.plan_id)?;
         }
         Ok(())
     }
@@ -222,6 +226,7 @@ impl Worker<'_> {
             }
             self.advance(w, plan, &Event::ApplyCommitted)?;
             crate::checkpoints::prune(self.engine, w, plan)?;
+            children::applied(self.engine, w, plan)?;
             let took = plan.phase_times.get(&Phase::Apply).map(|t| plan.updated_at.millis_since(t.started));
             let facts = json!({
                 "why": plan.description, "project_names": plan.projects,
@@ -287,6 +292,15 @@ fn commit_message(plan: &Plan) -> String {
     let mut body = vec![summary.headline.clone()];
     body.extend(summary.lines.iter().cloned());
     format!("{subject}\n\n{}", body.join("\n"))
+}
+
+/// The decisions of a plan and of those below it.
+fn with_children(r: &dyn Reader, plan: PlanId) -> StoreResult<Vec<Decision>> {
+    let mut decisions = r.decisions(plan)?;
+    for child in r.child_rows(plan)? {
+        decisions.extend(with_children(r, child.plan_id)?);
+    }
+    Ok(decisions)
 }
 
 /// The plan, and the decisions behind the changes that still stand.

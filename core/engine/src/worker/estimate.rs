@@ -58,6 +58,8 @@ impl Worker<'_> {
             decisions: decisions.iter().filter(|d| d.superseded_by.is_none()).map(known).collect(),
             invariants: agents_domain::invariant::enforced(&decisions),
             known_failures: Vec::new(),
+            parent: None,
+            children: Vec::new(),
             estimating: true,
         };
         for _ in 0..STEPS {

@@ -3,15 +3,23 @@
 
 mod apply;
 mod checkpoints;
+mod children;
 mod estimate;
 mod failing;
 pub(crate) mod guarding;
 mod host;
 mod invariants;
+mod merging;
 mod requests;
 mod steps;
+mod subplan;
 
 pub(crate) use apply::{preflight as apply_preflight, refuse_half_made};
+pub(crate) use children::{
+    answered, cancel_all as cancel_children, moved as child_moved, start_over as start_children_over,
+    unapplied_before,
+};
+pub(crate) use steps::known;
 
 use agents_domain::checkpoint::Trigger;
 use agents_domain::ids::PlanId;
@@ -41,10 +49,12 @@ pub enum Ended {
 
 /// Works on a plan until it pauses or ends.
 ///
-/// Errors are those that could not be recorded in the plan itself, such as a full disk.
+/// A child plan that is not being applied is worked on with its tree: the worker of the root has all of it. Errors are
+/// those that could not be recorded in the plan itself, such as a full disk.
 pub async fn run(engine: &Engine, id: PlanId) -> Result<Ended> {
+    let id = engine.home_of(id)?;
     let Some(lease) = engine.store.try_lease(id)? else { return Ok(Ended::Held) };
-    let worker = Worker { engine, id, lease };
+    let worker = Worker { engine, id, lease, within: false };
     let worked = correlation::goes_on(engine, id, worker.work()).await;
     drop(worker);
     let ended = worked?;
@@ -62,6 +72,8 @@ struct Worker<'e> {
     engine: &'e Engine,
     id: PlanId,
     lease: Box<dyn Lease>,
+    /// It works for the worker of the plan above, which leaves Apply alone.
+    within: bool,
 }
 
 /// Why a phase stopped before its end.
@@ -101,7 +113,7 @@ impl Worker<'_> {
 
     /// Brings the plan on by one phase; how the worker ends, when there is nothing to do.
     async fn work_on(&self, plan: &Plan) -> Result<Option<Ended>> {
-        if plan.awaiting.is_some() {
+        if plan.awaiting.is_some() || (self.within && plan.phase == Phase::Apply) {
             return Ok(Some(Ended::Paused));
         }
         let done = match (plan.phase, plan.state) {
@@ -292,4 +304,9 @@ fn broken(plan: &Plan, error: Error) -> PlanFailure {
 /// The names of the places where a fault can be injected, sandbox and engine together.
 pub fn fault_points() -> Vec<&'static str> {
     fault::POINTS.iter().chain(steps::POINTS).copied().collect()
+}
+
+/// Those of plans that have child plans.
+pub fn child_fault_points() -> &'static [&'static str] {
+    children::POINTS
 }

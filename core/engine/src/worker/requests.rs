@@ -12,12 +12,13 @@ use serde_json::json;
 
 use super::checkpoints::Around;
 use super::guarding::Guarded;
+use super::subplan::{CREATE_SUBPLAN, of_decision};
 use super::{Stop, Worker, failing};
 use crate::checkpoints::measure;
-use crate::clock;
 use crate::records::{self, Evidence, by_key, emit};
 use crate::sandboxes::OpenSandbox;
 use crate::tools::{self, Written};
+use crate::{children, clock};
 
 impl Worker<'_> {
     /// Carries the next request out and commits it; `false` when a person must answer first.
@@ -41,6 +42,9 @@ impl Worker<'_> {
         };
         match request {
             Request::RecordDecision(_) => {}
+            Request::Tool { call_id, tool, args, .. } if tool == CREATE_SUBPLAN => {
+                return self.create_subplan(run, &call_id, args, &decision);
+            }
             Request::Tool { ref call_id, tool: ref name, ref args, .. } => {
                 let plan = self.plan()?;
                 let tool = match tools::usable(&plan, name) {
@@ -97,6 +101,12 @@ impl Worker<'_> {
             context_ref: store.put_blob(&bytes(&draft.context)?)?,
             state_ref: store.put_blob(&bytes(&run.state)?)?,
         };
+        if let Some(spawn) = &draft.spawn
+            && let Err(error) = children::prepare(self.engine, &self.plan()?, spawn)
+        {
+            return self
+                .refuse(run, format!("the decision `{}` was not recorded: {}", draft.key, error.message));
+        }
         let mut next = run.clone();
         next.done += 1;
         let recorded = self.write(|w, plan| {
@@ -108,6 +118,9 @@ impl Worker<'_> {
             w.insert_decision(&decision)?;
             w.insert_confidence(decision.decision_id, &computed)?;
             records::emit_decision(self.engine, w, plan, &decision)?;
+            if let Some(spawn) = &draft.spawn {
+                w.put_spawn(&of_decision(&decision, spawn))?;
+            }
             w.put_actor_run(&next)?;
             Ok(Ok(()))
         })?;
@@ -273,7 +286,7 @@ impl Worker<'_> {
     }
 
     /// Commits that a request failed; the step's other requests are not run.
-    fn refuse(&self, run: &mut ActorRun, message: String) -> Result<(), Stop> {
+    pub(super) fn refuse(&self, run: &mut ActorRun, message: String) -> Result<(), Stop> {
         tracing::warn!(step = run.step, request = run.done, "the request was refused: {message}");
         if let Some(Request::Tool { tool, .. }) = run.requests.get(run.done) {
             let facts =
@@ -285,7 +298,11 @@ impl Worker<'_> {
         self.commit_request(run, Some(observation))
     }
 
-    fn commit_request(&self, run: &mut ActorRun, observation: Option<Observation>) -> Result<(), Stop> {
+    pub(super) fn commit_request(
+        &self,
+        run: &mut ActorRun,
+        observation: Option<Observation>,
+    ) -> Result<(), Stop> {
         let mut next = run.clone();
         next.done += 1;
         next.observations.extend(observation);
@@ -328,7 +345,7 @@ fn decision_behind(request: &Request, run: &ActorRun, decisions: &[Decision]) ->
     }
 }
 
-fn sandbox_of(sandboxes: &[OpenSandbox], resource: ResourceId) -> Result<&OpenSandbox, Stop> {
+pub(super) fn sandbox_of(sandboxes: &[OpenSandbox], resource: ResourceId) -> Result<&OpenSandbox, Stop> {
     sandboxes.iter().find(|s| s.resource_id == resource).ok_or_else(|| {
         Stop::Broken(agents_domain::Error::internal(format!("no sandbox of resource {resource} is open")))
     })

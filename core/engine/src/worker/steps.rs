@@ -26,7 +26,7 @@ use super::{Stop, Worker, failing};
 use crate::checkpoints::{self, Point};
 use crate::records::{self, awaiting_decision, by_key, emit};
 use crate::sandboxes::OpenSandbox;
-use crate::{clock, sandboxes, tools};
+use crate::{children, clock, sandboxes, tools};
 
 /// Where a fault can be injected between the commits of a phase.
 pub(super) const POINTS: &[&str] = &[
@@ -58,6 +58,16 @@ const START: Duration = Duration::from_secs(30);
 impl Worker<'_> {
     /// Runs Strategize or Execute until it is done, pauses or fails.
     pub(super) async fn run_phase(&self, plan: &Plan) -> Result<(), Stop> {
+        let plan = &match plan.phase {
+            Phase::Execute => {
+                self.run_children().await?;
+                self.plan()?
+            }
+            _ => plan.clone(),
+        };
+        if plan.state != State::Processing || plan.awaiting.is_some() {
+            return Ok(());
+        }
         self.reconcile_invariants(plan).await?;
         let sandboxes = self.open_sandboxes(plan)?;
         let name =
@@ -142,6 +152,10 @@ impl Worker<'_> {
             if self.has_pending()? {
                 return self.await_decision();
             }
+            if plan.phase == Phase::Execute && self.has_open_children()? {
+                // The phase is begun again with what they did.
+                return Ok(());
+            }
             match run.outcome.clone() {
                 StepOutcome::Done(summary) => {
                     let estimate = match plan.phase {
@@ -224,6 +238,8 @@ impl Worker<'_> {
             invariants: invariant::enforced(&decisions),
             known_failures: self.engine.view(|r| r.failure_patterns(KNOWN_FAILURES))?,
             estimating: false,
+            parent: children::parent_context(self.engine, plan)?,
+            children: children::known(self.engine, plan)?,
         };
         let began = std::time::Instant::now();
         let stepped = AssertUnwindSafe(actor.step(input, host)).catch_unwind().await;
@@ -346,7 +362,7 @@ impl Worker<'_> {
     }
 
     /// Pauses the plan for the first decision that waits.
-    fn await_decision(&self) -> Result<(), Stop> {
+    pub(super) fn await_decision(&self) -> Result<(), Stop> {
         self.write(|w, plan| {
             let decisions = w.decisions(self.id)?;
             let Some(first) = decisions.iter().find(|d| d.pending && d.superseded_by.is_none()) else {
@@ -378,6 +394,9 @@ impl Worker<'_> {
         estimate: Option<agents_domain::plan::guards::Estimate>,
     ) -> Result<(), Stop> {
         let plan = self.plan()?;
+        if plan.phase == Phase::Strategize {
+            self.check_order(&plan)?;
+        }
         if !self.judge_invariants(&plan, &mut summary).await? {
             return Ok(());
         }
@@ -410,7 +429,7 @@ impl Worker<'_> {
     }
 
     /// Makes the plan's sandboxes on first use, re-opens them after that, and brings each to its last committed state.
-    fn open_sandboxes(&self, plan: &Plan) -> Result<Vec<OpenSandbox>, Stop> {
+    pub(super) fn open_sandboxes(&self, plan: &Plan) -> Result<Vec<OpenSandbox>, Stop> {
         let run = self.engine.view(|r| r.actor_run(self.id, plan.phase))?;
         let in_flight = match run.as_ref().and_then(|run| run.requests.get(run.done)) {
             // Taking back touches what was written; which of it under this decision does not matter here.
@@ -514,7 +533,7 @@ fn observations(run: &ActorRun, decisions: &[Decision]) -> Vec<Observation> {
     out
 }
 
-pub(super) fn known(decision: &Decision) -> KnownDecision {
+pub(crate) fn known(decision: &Decision) -> KnownDecision {
     KnownDecision {
         decision_id: decision.decision_id,
         key: decision.key.clone(),

@@ -32,20 +32,20 @@ pub struct ConflictHunk {
 }
 
 /// A merged tree; with conflicts it is not to be used.
-pub(super) struct Merged {
-    pub(super) tree: ObjectId,
-    pub(super) conflicts: Vec<Conflict>,
+pub(crate) struct Merged {
+    pub(crate) tree: ObjectId,
+    pub(crate) conflicts: Vec<Conflict>,
 }
 
 /// A plan's changes: what lies between two trees.
-pub(super) struct Changes<'a> {
-    pub(super) base: &'a CommitId,
-    pub(super) base_tree: &'a ObjectId,
-    pub(super) result_tree: &'a ObjectId,
+pub(crate) struct Changes<'a> {
+    pub(crate) base: &'a CommitId,
+    pub(crate) base_tree: &'a ObjectId,
+    pub(crate) result_tree: &'a ObjectId,
 }
 
 /// Merges a plan's changes into a tree.
-pub(super) fn merge_into(repository: &Repository, plan: &Changes<'_>, ours: &ObjectId) -> Result<Merged> {
+pub(crate) fn merge_into(repository: &Repository, plan: &Changes<'_>, ours: &ObjectId) -> Result<Merged> {
     let clean = |tree: &ObjectId| Ok(Merged { tree: tree.clone(), conflicts: Vec::new() });
     if ours == plan.base_tree || ours == plan.result_tree {
         return clean(plan.result_tree);

@@ -37,6 +37,7 @@ use crate::git::CommitId;
 use crate::snapshot::Snapshot;
 
 pub use carry_out::{run, run_noted};
+pub(crate) use merge::{Changes, merge_into};
 pub use merge::{Conflict, ConflictHunk};
 pub use preflight::preflight;
 pub use resume::{forget, in_progress, resume_or_undo, undo};

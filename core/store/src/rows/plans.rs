@@ -171,6 +171,9 @@ impl PlanReads for Tx<'_> {
                 "SELECT plan_id FROM plans INDEXED BY idx_plans_phase_state
                  WHERE phase IN ('strategize', 'execute', 'apply') AND state IN ('queued', 'processing')
                      AND awaiting IS NULL
+                     AND (parent_plan_id IS NULL OR phase = 'apply' OR EXISTS (
+                         SELECT 1 FROM plans AS parent
+                         WHERE parent.plan_id = plans.parent_plan_id AND parent.state = 'applied'))
                  ORDER BY created_at, plan_id",
                 [],
             )

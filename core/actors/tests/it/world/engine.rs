@@ -105,6 +105,8 @@ impl Engine {
                 invariants: self.invariants.clone(),
                 known_failures: Vec::new(),
                 estimating: false,
+                parent: None,
+                children: Vec::new(),
             };
             let mut output = self.step(actor, input.clone())?;
             if self.crashes {

@@ -9,6 +9,7 @@ use agents_domain::checkpoint::TierVerdict;
 use agents_domain::decision::Decision;
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
 use agents_domain::plan::State;
+use agents_domain::ports::store::{Reader, StoreResult};
 use agents_domain::words::{agree, count};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -322,6 +323,20 @@ pub(crate) fn human_size(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
+/// The child plan each file was last changed by, for those that came from one.
+fn made_by(r: &dyn Reader, plan: PlanId) -> StoreResult<BTreeMap<(ResourceId, String), PlanId>> {
+    let mut made = BTreeMap::new();
+    for change in r.changes(plan)? {
+        let owner = r.decision(change.decision_id)?.map(|d| d.plan_id).filter(|owner| *owner != plan);
+        let key = (change.resource_id, change.path);
+        match owner {
+            Some(owner) => _ = made.insert(key, owner),
+            None => _ = made.remove(&key),
+        }
+    }
+    Ok(made)
+}
+
 impl Operation for Artifacts {
     const METHOD: &'static str = "plan/artifacts";
     const SUMMARY: &'static str = "List the files and checkpoints of a plan";
@@ -330,7 +345,9 @@ impl Operation for Artifacts {
     fn run(self, engine: &Engine) -> Result<ArtifactsOutput> {
         let plan = engine.plan(&self.plan)?;
         let diffs = sandboxes::diff(engine, &plan)?;
-        let checkpoints = engine.view(|r| r.checkpoints(plan.plan_id))?;
+        let (checkpoints, made_by) =
+            engine.view(|r| Ok((r.checkpoints(plan.plan_id)?, made_by(r, plan.plan_id)?)))?;
+        let mut by_plan = BTreeMap::new();
         let rollback = engine.view(|r| crate::checkpoints::tier_of(engine, r, &plan, None))?;
         let mut summary = ArtifactSummary { total: diffs.len(), ..ArtifactSummary::default() };
         let mut artifacts = Vec::with_capacity(diffs.len());
@@ -341,20 +358,22 @@ impl Operation for Artifacts {
                 ChangeKind::Deleted => summary.deletes += 1,
             }
             summary.total_size_bytes += diff.size;
+            let child = made_by.get(&(*resource_id, diff.path.clone())).copied();
+            *by_plan.entry(child.unwrap_or(plan.plan_id).to_string()).or_insert(0) += 1;
             artifacts.push(Artifact {
                 path: diff.path.clone(),
                 artifact_type: if diff.binary { "binary" } else { "text" }.to_owned(),
                 size: human_size(diff.size),
                 size_bytes: diff.size,
                 change: status_word(diff.kind).to_owned(),
-                child_plan: None,
+                child_plan: child,
                 resource_id: *resource_id,
             });
         }
         summary.total_size = human_size(summary.total_size_bytes);
         Ok(ArtifactsOutput {
             plan_id: plan.plan_id,
-            by_plan: BTreeMap::from([(plan.plan_id.to_string(), artifacts.len())]),
+            by_plan,
             artifacts,
             summary,
             checkpoints: checkpoints

@@ -258,7 +258,6 @@ impl Operation for Use {
 }
 
 /// The actors of a plan of an action when nobody names others.
-#[allow(dead_code, reason = "see `children`")]
 pub(crate) fn actors_of(engine: &Engine, action: &Action) -> Result<PlanActors> {
     Use {
         action: action.definition.name.to_string(),

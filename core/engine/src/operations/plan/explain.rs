@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::child_plans::family;
 use crate::invariants::{self, Escalation};
 use crate::{Engine, Operation};
 
@@ -133,15 +134,21 @@ impl Operation for Explain {
     fn run(self, engine: &Engine) -> Result<ExplainOutput> {
         let decision = engine.decision(&self.decision)?;
         let plan = engine.plan(&decision.plan_id.to_string())?;
-        let (all, confidences) =
-            engine.view(|r| Ok((r.decisions(decision.plan_id)?, r.confidences(decision.plan_id)?)))?;
+        let (all, confidences, family) =
+            engine.view(|r| Ok((r.decisions(decision.plan_id)?, r.confidences(decision.plan_id)?, family(r, decision.plan_id)?)))?;
         let computed_confidence =
             confidences.into_iter().find(|(id, _)| *id == decision.decision_id).map(|(_, computed)| computed);
+        let pairs: Vec<_> = family.iter().map(|(child, parent)| (*parent, child.plan_id)).collect();
         let active: Vec<&Decision> = all.iter().filter(|d| d.superseded_by.is_none()).collect();
         let rank = active.iter().position(|d| d.decision_id == decision.decision_id);
         // Nothing hangs on a replaced decision any more.
-        let (downstream, child_plans) = tree::affected(decision.decision_id, &all, &[])
-            .map_or((0, 0), |affected| (affected.downstream(), affected.plans.len()));
+        let (downstream, child_plans) = tree::affected(decision.decision_id, &all, &pairs)
+            .map_or((0, Vec::new()), |affected| (affected.downstream(), affected.plans));
+        let begun: Vec<_> = family
+            .iter()
+            .filter(|(child, _)| child_plans.contains(&child.plan_id))
+            .map(|(child, _)| (child.phase, child.state))
+            .collect();
         let flag = decision.decision_type.gate();
         let context_snapshot = match self.show_context {
             false => None,
@@ -190,10 +197,10 @@ impl Operation for Explain {
             parent_decision_id: decision.parent_decision_id,
             impact: Impact {
                 downstream_decisions: downstream,
-                downstream_child_plans: child_plans,
+                downstream_child_plans: child_plans.len(),
                 artifacts_produced: decision.artifacts.len(),
                 artifacts: decision.artifacts.clone(),
-                correction_impact: tree::correction_impact(downstream, &[]),
+                correction_impact: tree::correction_impact(downstream, &begun),
             },
             resources: decision.context.relevant_resources.clone(),
             rationale: decision.rationale.clone(),

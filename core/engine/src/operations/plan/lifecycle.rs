@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{ExecuteProgress, execute_progress};
 use crate::records::{self, advance};
-use crate::{Engine, Operation, clock, invariants, sandboxes, worker};
+use crate::{Engine, Operation, children, clock, invariants, sandboxes, worker};
 
 /// Starts, goes on with, or retries what the plan is at; on a plan that is being worked on it attaches.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -139,7 +139,7 @@ impl Operation for Execute {
             strategy_summary: StrategySummary {
                 decisions: decisions.iter().filter(|d| d.superseded_by.is_none()).count(),
                 invariants: invariant::enforced(&decisions).len(),
-                planned_child_plans: 0,
+                planned_child_plans: super::status::planned_children(&decisions),
                 estimated_files: files.len(),
                 risk: match least {
                     sure if sure >= 0.8 => "low",
@@ -200,6 +200,7 @@ impl Operation for Apply {
             let verb = Event::Apply { no_commit: self.no_commit };
             machine::step(&plan.status(), &verb, &records::context_of(&plan), clock::now())?;
             invariants::refuse_broken(engine, &plan)?;
+            children::check_apply_order(engine, &plan)?;
             worker::apply_preflight(engine, &plan, mode)?;
         }
         let plan = engine.write(|w| {
@@ -267,14 +268,23 @@ impl Operation for Cancel {
 
     fn run(self, engine: &Engine) -> Result<CancelOutput> {
         let id = engine.plan_id(&self.plan)?;
-        let (plan, files, checkpoints) = engine.write(|w| {
+        let (plan, files, checkpoints, child_plans) = engine.write(|w| {
             let mut plan = w.plan(id)?.ok_or_else(|| crate::lookup::missing_plan(id))?;
             worker::refuse_half_made(engine, &plan)?;
             plan.cancel_reason.clone_from(&self.reason);
             advance(engine, w, &mut plan, &Event::Cancel)?;
             let changes = w.changes(id)?;
             let files: std::collections::BTreeSet<_> = changes.iter().map(|c| &c.path).collect();
-            Ok((plan.clone(), files.len(), w.checkpoints(id)?.len()))
+            let mut child_plans = CancelledChildren::default();
+            let children = super::child_plans::Children::of(w, id)?;
+            for child in children.list.iter().filter(|c| c.state != State::Cancelled) {
+                let changes = w.changes(child.id)?;
+                let files: std::collections::BTreeSet<_> = changes.iter().map(|c| &c.path).collect();
+                child_plans.artifacts_preserved += u32::try_from(files.len()).unwrap_or(u32::MAX);
+            }
+            child_plans.completed = u32::try_from(children.done).unwrap_or(u32::MAX);
+            child_plans.cancelled = u32::try_from(children.cancelled).unwrap_or(u32::MAX);
+            Ok((plan.clone(), files.len(), w.checkpoints(id)?.len(), child_plans))
         })?;
         let removed =
             engine.config.text("sandbox.cleanup", None) == "on_terminal" && !engine.store.is_leased(id)?;
@@ -298,7 +308,7 @@ impl Operation for Cancel {
                 files_modified: files,
                 checkpoints,
             },
-            child_plans: CancelledChildren::default(),
+            child_plans,
             recovery: vec![
                 format!("agents plan diff {id}"),
                 format!("agents plan use {} {}", plan.action, super::project_text(&plan).replace(", ", " ")),

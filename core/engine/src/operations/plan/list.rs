@@ -50,6 +50,8 @@ pub struct ListOutput {
 #[allow(missing_docs, reason = "keys of the command's output")]
 pub struct ListedPlan {
     pub id: PlanId,
+    /// Its parent, for a child plan.
+    pub parent: Option<PlanId>,
     /// The first eight characters, for people.
     pub short_id: String,
     pub phase: Phase,
@@ -124,6 +126,7 @@ impl Operation for List {
             count(&mut summary, &row);
             plans.push(ListedPlan {
                 id: row.plan_id,
+                parent: row.parent_plan_id,
                 short_id: id.chars().take(8).collect(),
                 phase: row.phase,
                 state: row.state,

@@ -3,6 +3,7 @@
 mod arguments;
 mod blame;
 mod changes;
+mod child_plans;
 mod create;
 mod discard;
 mod errors;
@@ -22,6 +23,7 @@ pub(crate) use lifecycle::apply_refused;
 
 pub use blame::{Blame, BlameOutput, BlamedSegment, StrategyBehind};
 pub use changes::{Artifacts, ArtifactsOutput, Diff, DiffOutput};
+pub use child_plans::ChildPlan;
 pub use create::{Use, UseOutput};
 pub use discard::{Discard, DiscardOutput};
 pub use errors::{Errors, ErrorsOutput};

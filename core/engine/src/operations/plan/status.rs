@@ -12,6 +12,7 @@ use agents_domain::profile::Gate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::child_plans::{ChildPlan, Children};
 use super::lifecycle::{SandboxView, sandbox_view};
 use super::{
     ExecuteProgress, PhaseProgress, clock_text, elapsed, execute_progress, phase_progress, project_text,
@@ -60,6 +61,7 @@ pub struct StatusOutput {
     pub error: Option<ErrorView>,
     /// Where the checkout had moved on when Execute ended.
     pub drift: Vec<crate::drift::Drift>,
+    pub child_plans: Vec<ChildPlan>,
     pub allowed_actions: Vec<AllowedAction>,
 }
 
@@ -110,6 +112,8 @@ pub struct Execution {
     pub tool_calls: u32,
     pub files_modified: usize,
     pub child_plans: String,
+    pub child_plans_done: usize,
+    pub child_plans_total: usize,
     pub checkpoints: usize,
     pub decisions_made: usize,
 }
@@ -145,6 +149,8 @@ pub struct ResultView {
     pub deletions: u32,
     pub applied: Vec<AppliedResource>,
     pub child_plans: String,
+    pub child_plans_done: usize,
+    pub child_plans_total: usize,
     pub validations: String,
     pub total_cost: String,
 }
@@ -174,6 +180,7 @@ impl Operation for Status {
         let id = plan.plan_id;
         let (decisions, changes, checkpoints, progress) = engine
             .view(|r| Ok((r.decisions(id)?, r.changes(id)?, r.checkpoints(id)?, r.last_progress(id)?)))?;
+        let children = engine.view(|r| Children::of(r, id))?;
         let files: BTreeSet<_> = changes.iter().map(|c| (c.resource_id, &c.path)).collect();
         let active = decisions.iter().filter(|d| d.superseded_by.is_none() && !d.pending).count();
         let now = clock::now();
@@ -210,7 +217,9 @@ impl Operation for Status {
                 progress: execute_progress(&plan),
                 tool_calls: plan.tool_calls,
                 files_modified: files.len(),
-                child_plans: "0/0 complete".to_owned(),
+                child_plans: children.text(),
+                child_plans_done: children.done,
+                child_plans_total: children.total,
                 checkpoints: checkpoints.len(),
                 decisions_made: active,
             },
@@ -232,7 +241,9 @@ impl Operation for Status {
                 insertions: plan.applied.iter().map(|a| a.insertions).sum(),
                 deletions: plan.applied.iter().map(|a| a.deletions).sum(),
                 applied: plan.applied.clone(),
-                child_plans: "0/0 complete".to_owned(),
+                child_plans: children.text(),
+                child_plans_done: children.done,
+                child_plans_total: children.total,
                 validations: "0/0 passed".to_owned(),
                 total_cost: dollars(plan.spending.cost_usd),
             }),
@@ -244,7 +255,7 @@ impl Operation for Status {
                         d.superseded_by.is_none() && d.decision_type == DecisionType::InvariantEnforced
                     })
                     .count(),
-                child_plans_planned: 0,
+                child_plans_planned: planned_children(&decisions),
                 elapsed: clock_text(
                     plan.phase_times
                         .get(&Phase::Strategize)
@@ -260,6 +271,7 @@ impl Operation for Status {
             },
             error: error_view(&plan, checkpoints.last().map(|c| c.checkpoint_id.to_string())),
             drift: crate::drift::noted(&plan),
+            child_plans: children.list,
             allowed_actions: records::allowed(&plan),
             summaries: plan.summaries,
             awaiting: plan.awaiting,
@@ -270,6 +282,14 @@ impl Operation for Status {
 /// `$0.0847`.
 fn dollars(usd: f64) -> String {
     format!("${usd:.4}")
+}
+
+/// Child plans that stand decided.
+pub(super) fn planned_children(decisions: &[Decision]) -> usize {
+    decisions
+        .iter()
+        .filter(|d| d.superseded_by.is_none() && d.decision_type == DecisionType::SubplanSpawn)
+        .count()
 }
 
 /// Active decisions of one phase, answers in place of what they answered.

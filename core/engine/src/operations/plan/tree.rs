@@ -8,6 +8,7 @@ use agents_domain::ids::{DecisionId, PlanId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::child_plans::{ChildPlan, Children};
 use crate::{Engine, Operation};
 
 /// Shows the decisions of a plan as a tree.
@@ -69,15 +70,6 @@ pub struct TreeSummary {
     pub pending: usize,
 }
 
-/// A child plan.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[allow(missing_docs, reason = "keys of the command's output")]
-pub struct ChildPlan {
-    pub id: PlanId,
-    pub phase: String,
-    pub state: String,
-}
-
 impl Operation for Tree {
     const METHOD: &'static str = "plan/tree";
     const SUMMARY: &'static str = "Show a plan's decisions as a tree";
@@ -85,7 +77,7 @@ impl Operation for Tree {
 
     fn run(self, engine: &Engine) -> Result<TreeOutput> {
         let id = engine.plan_id(&self.plan)?;
-        let decisions = engine.view(|r| r.decisions(id))?;
+        let (decisions, children_of) = engine.view(|r| Ok((r.decisions(id)?, Children::of(r, id)?)))?;
         let shown: Vec<&Decision> =
             decisions.iter().filter(|d| self.show_superseded || d.superseded_by.is_none()).collect();
         let mut children: HashMap<Option<DecisionId>, Vec<&Decision>> = HashMap::new();
@@ -103,6 +95,7 @@ impl Operation for Tree {
             superseded: decisions.iter().filter(|d| d.superseded_by.is_some()).count(),
             pending: decisions.iter().filter(|d| d.status() == DecisionStatus::Pending).count(),
             invariants: shown.iter().filter(|d| d.decision_type.as_str() == "invariant_enforced").count(),
+            child_plans: children_of.total,
             ..TreeSummary::default()
         };
         let roots = children.remove(&None).unwrap_or_default();
@@ -111,7 +104,7 @@ impl Operation for Tree {
             .iter()
             .map(|d| (format!("{}_{}", d.decision_type.as_str(), d.sequence_number), d.decision_id))
             .collect();
-        Ok(TreeOutput { plan_id: id, tree, summary, child_plans: Vec::new(), decision_ids })
+        Ok(TreeOutput { plan_id: id, tree, summary, child_plans: children_of.list, decision_ids })
     }
 }
 
