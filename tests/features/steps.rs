@@ -1,5 +1,9 @@
 //! What the sentences of the features do.
 
+mod children;
+
+use std::collections::BTreeMap;
+
 use agents_e2e::{Envelope, PlanHandle, Repo, World, tool};
 use cucumber::gherkin::Step;
 use cucumber::{given, then, when};
@@ -10,6 +14,10 @@ use serde_json::Value;
 pub struct Story {
     world: World,
     repo: Option<Repo>,
+    /// Repositories by their project.
+    projects: BTreeMap<String, Repo>,
+    /// What the scripted actor plays.
+    script: String,
     start: String,
     plan: String,
     answer: Option<Envelope>,

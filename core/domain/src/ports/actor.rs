@@ -285,7 +285,7 @@ pub struct DecisionDraft {
     /// What it was made from, stored whole and content-addressed.
     pub context: Value,
     /// For a `subplan_spawn`: the child plan it decides on; made in Execute.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawn: Option<Box<SpawnDraft>>,
 }
 

@@ -49,8 +49,14 @@ pub fn run(run: &Run, args: TreeArgs) -> Outcome {
     }
     drop(panel);
     if !found.child_plans.is_empty() {
-        let columns =
-            vec![col("id", "ID").id(), col("phase", "Phase"), col("state", "State").kind(Kind::State)];
+        let columns = vec![
+            col("id", "ID").id(),
+            col("phase", "Phase"),
+            col("state", "State").kind(Kind::State),
+            col("awaiting", "Waits For"),
+            col("project", "Project"),
+            col("description", "About"),
+        ];
         out.table(None, "Child Plans", columns).rows(&data["child_plans"]);
     }
     out.hint("Next Steps", ["agents plan explain <DECISION>"]);
