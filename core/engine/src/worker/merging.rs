@@ -197,7 +197,7 @@ impl Worker<'_> {
         let about = |d: &&Decision| {
             d.superseded_by.is_none() && d.key.as_ref().is_some_and(|k| k.starts_with(&prefix))
         };
-        let Some(answer) = decisions.iter().filter(about).next_back() else {
+        let Some(answer) = decisions.iter().rfind(about) else {
             return Err(agents_domain::Error::internal("a conflict that nobody was asked about").into());
         };
         if answer.pending {
