@@ -134,8 +134,13 @@ impl Operation for Explain {
     fn run(self, engine: &Engine) -> Result<ExplainOutput> {
         let decision = engine.decision(&self.decision)?;
         let plan = engine.plan(&decision.plan_id.to_string())?;
-        let (all, confidences, family) =
-            engine.view(|r| Ok((r.decisions(decision.plan_id)?, r.confidences(decision.plan_id)?, family(r, decision.plan_id)?)))?;
+        let (all, confidences, family) = engine.view(|r| {
+            Ok((
+                r.decisions(decision.plan_id)?,
+                r.confidences(decision.plan_id)?,
+                family(r, decision.plan_id)?,
+            ))
+        })?;
         let computed_confidence =
             confidences.into_iter().find(|(id, _)| *id == decision.decision_id).map(|(_, computed)| computed);
         let pairs: Vec<_> = family.iter().map(|(child, parent)| (*parent, child.plan_id)).collect();
