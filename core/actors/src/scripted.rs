@@ -75,6 +75,8 @@ pub struct Expect {
     pub parent: Option<Value>,
     /// The child plans.
     pub children: Option<Value>,
+    /// The validations that are to be fixed.
+    pub findings: Option<Value>,
     /// The whole texts of files of the first workspace, by path; `null` for a file that is not there.
     pub files: std::collections::BTreeMap<String, Option<String>>,
 }
@@ -165,6 +167,7 @@ impl Expect {
             ("known_failures", &self.known_failures, serde_json::to_value(&input.known_failures)),
             ("parent", &self.parent, serde_json::to_value(&input.parent)),
             ("children", &self.children, serde_json::to_value(&input.children)),
+            ("findings", &self.findings, serde_json::to_value(&input.findings)),
         ];
         for (name, expected, got) in got {
             let got = got.map_err(|error| error.to_string())?;

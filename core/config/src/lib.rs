@@ -10,7 +10,7 @@ mod yaml;
 
 pub use entity::{
     EntityKind, KINDS, LoadResult, Loaded, kind_of, language_hints, load_action, load_automation_profile,
-    load_language_server,
+    load_language_server, load_validation,
 };
 pub use nearest::nearest;
 pub use problem::{MAX_FILE_BYTES, Problem, Severity, decode, read_file, read_settings, to_error};

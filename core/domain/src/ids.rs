@@ -104,6 +104,8 @@ id!(/// An invariant; printed as `inv_<ULID>`.
     InvariantId, "inv_", "an invariant");
 id!(/// A correction attempt.
     CorrectionId, "", "a correction attempt");
+id!(/// A validation attached to a resource.
+    AttachmentId, "", "an attachment");
 
 #[cfg(test)]
 mod tests {

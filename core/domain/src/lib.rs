@@ -27,6 +27,7 @@ pub mod resource;
 pub mod text;
 pub mod time;
 pub mod tree;
+pub mod validation;
 pub mod words;
 
 pub use error::{Error, ErrorKind, Result};

@@ -133,6 +133,7 @@ pub(crate) fn prepare(engine: &Engine, parent: &Plan, draft: &SpawnDraft) -> Res
         resumed_from: None,
         tool_calls: 0,
         spending: Default::default(),
+        validations: agents_domain::validation::PlanValidations::default(),
         created_by: parent.created_by.clone(),
         created_at: now,
         updated_at: now,

@@ -287,7 +287,11 @@ pub(crate) fn escalation(plan: &Plan, decision: &Decision, all: &[Decision]) -> 
 /// Refuses to apply changes that break an invariant, such as one that was added after Execute was done.
 pub(crate) fn refuse_broken(engine: &Engine, plan: &Plan) -> Result<()> {
     let enforced = invariant::enforced(&engine.view(|r| r.decisions(plan.plan_id))?);
-    let Some(violation) = judge(engine, plan, &enforced, None)?.into_iter().next() else { return Ok(()) };
+    let Some(violation) =
+        judge(engine, plan, &enforced, Some(&plan.validations.results()))?.into_iter().next()
+    else {
+        return Ok(());
+    };
     engine.write(|w| records::emit(engine, w, plan, "invariant.violated", violation.facts(None)))?;
     let decision = violation.invariant.decision_id;
     Err(Error::invalid_state(format!(

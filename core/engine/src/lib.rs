@@ -20,6 +20,7 @@ mod records;
 mod sandboxes;
 mod surroundings;
 mod tools;
+mod validations;
 mod wait;
 pub mod worker;
 

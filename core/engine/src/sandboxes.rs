@@ -62,6 +62,16 @@ impl OpenSandbox {
         .map_err(sandbox_error)
     }
 
+    /// Files that differ from the last checkpoint.
+    pub fn dirty(&self) -> Result<Vec<String>> {
+        self.worktree.dirty_paths().map_err(sandbox_error)
+    }
+
+    /// Makes these files what they were at a commit; those it does not have are removed.
+    pub fn restore_paths(&self, commit: &str, paths: &[String]) -> Result<()> {
+        self.worktree.restore_paths(&commit_id(commit)?, paths).map_err(sandbox_error)
+    }
+
     pub fn restore(&self, commit: &str) -> Result<()> {
         self.worktree.restore(&commit_id(commit)?).map_err(sandbox_error)
     }

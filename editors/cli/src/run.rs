@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::error::ErrorKind as ClapKind;
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command, ConfigCommand, Global, LspCommand, PlanCommand};
+use crate::args::{self, Cli, Command, ConfigCommand, Global, LspCommand, PlanCommand};
 use crate::commands;
 use crate::compose::{self, Environment, Mistake};
 use crate::failure::{Failure, Outcome};
@@ -42,7 +42,7 @@ impl Run {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let args: Vec<OsString> = std::env::args_os().collect();
+    let args = args::expand(&std::env::args_os().collect::<Vec<_>>());
     match Cli::try_parse_from(&args) {
         Ok(cli) => start(cli),
         Err(error) => ExitCode::from(misused(&error, &args)),

@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 
 use agents_domain::event::Event;
 use agents_domain::ids::PlanId;
-use agents_domain::plan::State;
+use agents_domain::plan::{Phase, State};
 use agents_domain::ports::store::Watch;
+use agents_domain::validation::Mode;
 use agents_domain::{Error, Result};
 use agents_engine::Engine;
 use agents_engine::operations::events::After;
-use agents_engine::operations::plan::{Diff, Errors, List, Pending, Status};
+use agents_engine::operations::plan::{Diff, Errors, List, Pending, Status, StatusOutput};
 use agents_engine::operations::resource;
 use serde_json::json;
 use tokio::runtime::Handle;
@@ -28,7 +29,7 @@ use tokio::sync::watch;
 use self::progress::Progress;
 use self::publish::Publisher;
 use self::refresh::Refreshes;
-use self::world::{Changes, OpenPlan, Questions, Registry, Trouble, Waits, World, short};
+use self::world::{Changes, Checks, FailedAt, OpenPlan, Questions, Registry, Trouble, Waits, World, short};
 use crate::EditorOptions;
 use crate::lock;
 use crate::requests::content::Subject;
@@ -214,6 +215,13 @@ impl Watcher {
         for plan in failed.rev().take(TROUBLES).collect::<Vec<_>>() {
             find_trouble(&engine, &mut world, plan);
         }
+        let executed = world.plans.iter().filter(|(_, open)| open.phase == Phase::Execute).map(|(id, _)| *id);
+        for plan in executed.rev().take(TROUBLES).collect::<Vec<_>>() {
+            match engine.call(Status { plan: plan.to_string() }) {
+                Ok(status) => take_checks(&mut world, plan, &status),
+                Err(error) => tracing::warn!(%plan, %error, "what the validations said is not known"),
+            }
+        }
         self.shared.cache.forget(true, &Default::default());
         self.shared.details.forget(&world.plans.keys().copied().collect());
         let again = self.world.borrow().is_some();
@@ -266,10 +274,16 @@ impl Watcher {
                 world.troubles.remove(plan);
             }
         }
+        for plan in &changes.checks {
+            match engine.call(Status { plan: plan.to_string() }) {
+                Ok(status) => take_checks(&mut world, *plan, &status),
+                Err(error) => tracing::warn!(%plan, %error, "what the validations said is not known"),
+            }
+        }
         if changes.questions {
             world.questions = Arc::new(Questions::new(engine.call(Pending::default())?.decisions));
         }
-        let troubles = world.troubles != before.troubles;
+        let troubles = world.troubles != before.troubles || world.checks != before.checks;
         let world = self.set(world);
         self.shared.cache.forget(changes.attribution || registered, &changes.files);
         self.shared.details.forget(&changes.plans);
@@ -414,6 +428,7 @@ fn look_up(engine: &Engine, world: &mut World, plan: PlanId, changes: &mut Chang
         Ok(status) => status,
         Err(error) => return tracing::warn!(%plan, %error, "a plan is left out"),
     };
+    take_checks(world, plan, &status);
     let open = Arc::new(OpenPlan {
         action: status.action,
         project: status.project,
@@ -429,6 +444,36 @@ fn look_up(engine: &Engine, world: &mut World, plan: PlanId, changes: &mut Chang
     } else {
         world.plans.insert(plan, open);
     }
+}
+
+/// Takes in what the validations of a plan said; those of an ended plan are no longer shown.
+fn take_checks(world: &mut World, plan: PlanId, status: &StatusOutput) {
+    let all = &status.validations.validation_summary;
+    if all.is_empty() || matches!(status.state, State::Applied | State::Cancelled) {
+        world.checks.remove(&plan);
+        return;
+    }
+    let failed = all.iter().filter(|validation| !validation.passed);
+    let failures = failed.flat_map(|validation| {
+        validation.findings.iter().filter_map(|finding| {
+            Some(FailedAt {
+                file: (validation.attachment_resource, finding.file.clone()?),
+                line: finding.line.unwrap_or(1).saturating_sub(1),
+                message: match &finding.code {
+                    Some(code) => format!("{code}: {}", finding.message),
+                    None => finding.message.clone(),
+                },
+                validation: validation.validation.clone(),
+                required: validation.mode == Mode::Required,
+            })
+        })
+    });
+    let checks = Checks {
+        passed: all.iter().filter(|validation| validation.passed).count(),
+        total: all.len(),
+        failures: failures.collect(),
+    };
+    world.checks.insert(plan, Arc::new(checks));
 }
 
 /// Reads why a plan failed, and which of its files the reason names.

@@ -10,6 +10,7 @@
 
 mod checking;
 mod reading;
+mod response;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,6 +61,9 @@ pub(super) struct State {
     pub notes: Vec<String>,
     /// What people said that could not be used.
     pub words: Vec<String>,
+    /// How often fixes for validations were asked for and tried.
+    #[serde(default)]
+    answered: u32,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -82,6 +86,8 @@ enum Stage {
     Keeping { work: Box<Work>, message: String },
     /// The group's edits are being taken back.
     Undoing { work: Box<Work>, problems: Vec<Problem> },
+    /// The edits of a finished group are being taken back, because a validation did not pass.
+    TakingBack { group: usize, why: String },
     /// They could not be taken back.
     Stuck { work: Box<Work>, message: String },
 }
@@ -175,6 +181,10 @@ impl<'a> Run<'a> {
                     Some(self.close(state, *work, Answers::new(), Some(message)).await?)
                 }
                 Stage::Undoing { work, problems } => self.undone(state, *work, problems).await?,
+                Stage::TakingBack { group, why } => {
+                    self.taken_back(state, group, why).await?;
+                    None
+                }
                 Stage::Stuck { work, message } => Some(self.keep_what_is_worse(state, *work, message).await?),
             };
             if let Some(next) = next {
@@ -250,6 +260,9 @@ impl<'a> Run<'a> {
     async fn look(&self, state: &mut State) -> Result<Option<Next>, Halt> {
         look::go_on(self.host)?;
         let Some(group) = self.handover.groups.get(state.cursor) else {
+            if let Some(next) = self.respond(state)? {
+                return Ok(Some(next));
+            }
             let (requests, summary) =
                 outcome::finish(self.host, self.handover, state, Kept(&self.input.invariants)).await?;
             return Ok(Some(Next { requests, outcome: StepOutcome::Done(summary) }));

@@ -282,3 +282,37 @@ fn two_thousand_files_are_done_in_a_sane_time_and_a_small_state() {
     assert_eq!(asked, 2000 * 4, "once to find, once to fix, once to check, once at the end");
     assert!(engine.handover.to_string().len() < 2000 * 400);
 }
+
+// VALID-018: a validation that fails in a file of a kept fix has that fix taken back, in the name of a decision.
+#[test]
+fn a_fix_that_a_validation_fails_over_is_taken_back() {
+    let mut engine = engine(&[("a.py", "import os\n"), ("b.py", "x = 1\n")], vec![ruff()]);
+    engine.failing = vec![failed("a.py")];
+    let (_, done) = engine.both();
+    assert_eq!(engine.world.text("a.py"), "import os\n");
+    assert_eq!(done.facts["rolled_back"], 1);
+    let response = engine.draft("response/local/repo/local/ruff/F401/1");
+    assert_eq!(response.decision_type.as_str(), "validation_response");
+    assert!(response.question.starts_with("local/tests did not pass after the fix"), "{}", response.question);
+    assert!(engine.log.contains(&format!("undo {FIX_F401}")), "{:?}", engine.log);
+}
+
+#[test]
+fn a_validation_that_fails_elsewhere_takes_nothing_back() {
+    let mut engine = engine(&[("a.py", "import os\n"), ("b.py", "x = 1\n")], vec![ruff()]);
+    engine.failing = vec![failed("b.py")];
+    let (_, done) = engine.both();
+    assert_eq!(engine.world.text("a.py"), "");
+    assert_eq!(done.facts["rolled_back"], 0);
+}
+
+fn failed(file: &str) -> agents_domain::validation::ValidationOutcome {
+    serde_json::from_value(json!({
+        "validation": "local/tests", "mode": "required", "passed": false, "message": "1 of 2 tests failed",
+        "data": {}, "error": false, "duration_ms": 1, "attempt": 1, "attachment_id": RESOURCE,
+        "attachment_resource": RESOURCE, "attachment_scope": "direct", "fixes": 1, "commits": [],
+        "plan_attempt": 1, "finished_at": "2026-02-08T12:44:00Z", "due": true,
+        "findings": [{ "file": file, "line": 1, "severity": "error", "message": "boom" }],
+    }))
+    .unwrap()
+}

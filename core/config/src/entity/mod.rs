@@ -6,6 +6,7 @@
 mod action;
 mod automation_profile;
 mod language_server;
+mod validation;
 
 use std::collections::HashMap;
 
@@ -16,6 +17,7 @@ use serde_json::Value;
 pub use action::load_action;
 pub use automation_profile::load_automation_profile;
 pub use language_server::{language_hints, load_language_server};
+pub use validation::load_validation;
 
 use crate::yaml::schema::{self, Schema};
 use crate::yaml::{Entry, Node, NodeKind, Source, compose, join};
@@ -70,7 +72,8 @@ pub struct EntityKind {
 }
 
 /// Every kind of entity file there is.
-pub const KINDS: &[EntityKind] = &[action::KIND, automation_profile::KIND, language_server::KIND];
+pub const KINDS: &[EntityKind] =
+    &[action::KIND, automation_profile::KIND, language_server::KIND, validation::KIND];
 
 /// The kind of a file by its keys; `None` when it looks like none of them.
 pub fn kind_of(text: &str) -> Option<&'static EntityKind> {

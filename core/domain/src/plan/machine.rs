@@ -21,6 +21,8 @@ mod properties;
 mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::plan as plan_for_tests;
 
 use super::{ApplyMode, Awaiting, AwaitingKind, Phase, Plan, PlanFailure, State};
 use crate::Timestamp;
@@ -254,7 +256,11 @@ impl Context {
 
     /// [`Context::new`] of a plan under its locked profile.
     pub fn of(plan: &Plan) -> Self {
-        Self { child: plan.parent_plan_id.is_some(), ..Self::new(plan.plan_id, &plan.profile.profile) }
+        Self {
+            child: plan.parent_plan_id.is_some(),
+            required_validation_failed: plan.validations.blocked(),
+            ..Self::new(plan.plan_id, &plan.profile.profile)
+        }
     }
 }
 

@@ -324,6 +324,9 @@ pub struct Plan {
     /// What it has cost, and may cost beyond its limits.
     #[serde(default)]
     pub spending: guards::Spending,
+    /// What its validations said, and what is still to be run.
+    #[serde(default)]
+    pub validations: crate::validation::PlanValidations,
     /// Who made it.
     pub created_by: String,
     /// When it was made.

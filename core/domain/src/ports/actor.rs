@@ -22,6 +22,7 @@ use crate::ids::{DecisionId, PlanId, ResourceId};
 use crate::invariant::{Enforced, Invariant, Reconciled};
 use crate::plan::children::SpawnDraft;
 use crate::plan::{AwaitingKind, Phase, PhaseSummary};
+use crate::validation::ValidationOutcome;
 
 /// An actor.
 pub trait Actor: Send + Sync {
@@ -116,6 +117,9 @@ pub struct StepInput {
     pub parent: Option<ParentContext>,
     /// In Execute: the child plans, which are over and taken in.
     pub children: Vec<KnownChild>,
+    /// In Execute, after the actor was done: required validations that did not pass, to be fixed before they are run
+    /// again. Writes need a decision of type `validation_response`.
+    pub findings: Vec<ValidationOutcome>,
 }
 
 /// What a child plan is told of its parent.
@@ -250,7 +254,7 @@ pub enum Request {
         /// For people.
         label: String,
     },
-    /// Takes back every write under a decision; refused when another decision has written since.
+    /// Takes back every write under a decision; refused when another decision has written to the same files since.
     Undo {
         /// Key of the decision.
         decision: String,

@@ -5,6 +5,7 @@ pub mod automation;
 pub mod installer;
 pub mod language_servers;
 pub mod store;
+pub mod validation_store;
 
 use std::future::Future;
 use std::pin::Pin;

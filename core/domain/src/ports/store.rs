@@ -17,6 +17,7 @@ use crate::plan::children::Spawn;
 use crate::plan::{Phase, Plan, State};
 use crate::ports::actor::{Observation, Request, StepOutcome};
 pub use crate::ports::automation::{AutomationReads, AutomationWrites};
+use crate::ports::validation_store::{ValidationReads, ValidationWrites};
 use crate::project::Project;
 use crate::resource::Resource;
 use crate::{QualifiedName, Timestamp};
@@ -165,6 +166,7 @@ pub trait Reader:
     + ChangeReads
     + RegistryReads
     + InvariantReads
+    + ValidationReads
     + EventReads
     + AutomationReads
 {
@@ -179,6 +181,7 @@ pub trait Writer:
     + ChangeWrites
     + RegistryWrites
     + InvariantWrites
+    + ValidationWrites
     + EventWrites
     + AutomationWrites
 {

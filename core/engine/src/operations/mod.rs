@@ -12,3 +12,5 @@ pub mod project;
 mod registry;
 pub mod resource;
 pub mod system;
+pub mod tool;
+pub mod validation;

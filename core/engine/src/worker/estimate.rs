@@ -60,6 +60,7 @@ impl Worker<'_> {
             known_failures: Vec::new(),
             parent: None,
             children: Vec::new(),
+            findings: Vec::new(),
             estimating: true,
         };
         for _ in 0..STEPS {

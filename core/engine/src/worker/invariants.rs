@@ -173,7 +173,7 @@ impl Worker<'_> {
         if enforced.is_empty() {
             return Ok(true);
         }
-        let mut broken = invariants::judge(self.engine, plan, &enforced, None)?;
+        let mut broken = invariants::judge(self.engine, plan, &enforced, Some(&plan.validations.results()))?;
         let (by_machine, mut left): (Vec<Enforced>, Vec<Enforced>) =
             enforced.into_iter().partition(|i| i.enforced_by() == "machine");
         left.retain(|i| i.check.is_none());
@@ -230,7 +230,7 @@ impl Worker<'_> {
     /// The last look before the checkout is changed: changes that break an invariant constrain the plan.
     pub(super) fn constrained_by_invariant(&self, plan: &Plan) -> Result<bool, Stop> {
         let enforced = invariant::enforced(&self.engine.view(|r| r.decisions(self.id))?);
-        let broken = invariants::judge(self.engine, plan, &enforced, None)?;
+        let broken = invariants::judge(self.engine, plan, &enforced, Some(&plan.validations.results()))?;
         let Some(first) = broken.first() else { return Ok(false) };
         let failure = broken_failure(plan, first);
         self.write(|w, plan| {

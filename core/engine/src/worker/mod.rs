@@ -13,6 +13,7 @@ mod merging;
 mod requests;
 mod steps;
 mod subplan;
+mod validate;
 
 pub(crate) use apply::{preflight as apply_preflight, refuse_half_made};
 pub(crate) use children::{

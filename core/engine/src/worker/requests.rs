@@ -228,7 +228,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Takes back every write under a decision, when none has come after it.
+    /// Takes back every write under a decision, when none to the same files has come after it.
     fn undo(
         &self,
         run: &mut ActorRun,
@@ -241,12 +241,39 @@ impl Worker<'_> {
         };
         let changes = self.engine.view(|r| r.changes(self.id))?;
         let first = changes.iter().position(|c| c.decision_id == decision.decision_id);
-        let later = first.and_then(|at| changes[at..].iter().find(|c| c.decision_id != decision.decision_id));
-        if let Some(later) = later {
+        let others: Vec<&Change> = first
+            .map_or(&[][..], |at| &changes[at..])
+            .iter()
+            .filter(|c| c.decision_id != decision.decision_id)
+            .collect();
+        let own: Vec<&Change> = changes.iter().filter(|c| c.decision_id == decision.decision_id).collect();
+        let meets = |other: &&&Change| {
+            own.iter()
+                .any(|c| c.resource_id == other.resource_id && both(c).any(|p| both(other).any(|o| o == p)))
+        };
+        if let Some(later) = others.iter().find(meets) {
             return self.refuse(run, format!("decision {} has written since", later.decision_id));
         }
+        let mut left = Vec::with_capacity(starts.len());
         for (resource, commit) in &starts {
-            sandbox_of(sandboxes, *resource)?.restore(commit)?;
+            let sandbox = sandbox_of(sandboxes, *resource)?;
+            if others.iter().any(|c| c.resource_id == *resource) {
+                // What others wrote to other files since stays.
+                let paths: Vec<String> = own
+                    .iter()
+                    .filter(|c| c.resource_id == *resource)
+                    .flat_map(|c| both(c))
+                    .cloned()
+                    .collect();
+                sandbox.restore_paths(commit, &paths)?;
+                left.push((
+                    *resource,
+                    sandbox.checkpoint(&format!("Taken back: {}", decision.question), &paths)?,
+                ));
+            } else {
+                sandbox.restore(commit)?;
+                left.push((*resource, commit.clone()));
+            }
         }
         fault::point("worker.undo-restored");
         let mut next = run.clone();
@@ -255,7 +282,7 @@ impl Worker<'_> {
         next.observations.push(Observation::Undone { decision: key.to_owned() });
         self.write(|w, plan| {
             w.undo_changes(self.id, decision.decision_id)?;
-            for (resource, commit) in &starts {
+            for (resource, commit) in &left {
                 set_commit(plan, *resource, commit);
                 let facts = json!({ "resource_id": resource, "strategy": "git_worktree", "reason": decision.question });
                 emit(self.engine, w, plan, "sandbox.rolled_back", facts)?;
@@ -343,6 +370,11 @@ fn decision_behind(request: &Request, run: &ActorRun, decisions: &[Decision]) ->
         }
         _ => Ok(standing.clone()),
     }
+}
+
+/// The files a change is about: its path, and the one before a rename.
+fn both(change: &Change) -> impl Iterator<Item = &String> {
+    change.old_path.iter().chain(std::iter::once(&change.path))
 }
 
 pub(super) fn sandbox_of(sandboxes: &[OpenSandbox], resource: ResourceId) -> Result<&OpenSandbox, Stop> {

@@ -39,6 +39,7 @@ pub(super) const POINTS: &[&str] = &[
     "worker.undo-restored",
     "worker.decision-recorded",
     "worker.checkpoint-recorded",
+    "worker.validation-recorded",
     "worker.phase-finished",
     "worker.apply-done",
 ];
@@ -113,7 +114,10 @@ impl Worker<'_> {
             self.write(|w, plan| Ok(emit(self.engine, w, plan, event, facts.clone())?))
         };
         told("actor.invoked", json!({ "phase": plan.phase, "actor": name }))?;
-        let ended = self.run_steps(&*actor, &host, &sandboxes).await;
+        let ended = match self.take_baseline(&host, &sandboxes).await {
+            Ok(()) => self.run_steps(&*actor, &host, &sandboxes).await,
+            Err(stop) => Err(stop),
+        };
         for workspace in &host.workspaces {
             workspace.languages.close().await;
         }
@@ -158,6 +162,9 @@ impl Worker<'_> {
             }
             match run.outcome.clone() {
                 StepOutcome::Done(summary) => {
+                    if plan.phase == Phase::Execute && !self.validate(&run, host, sandboxes).await? {
+                        continue;
+                    }
                     let estimate = match plan.phase {
                         Phase::Strategize => self.estimate(&plan, host).await,
                         _ => None,
@@ -240,6 +247,7 @@ impl Worker<'_> {
             estimating: false,
             parent: children::parent_context(self.engine, plan)?,
             children: children::known(self.engine, plan)?,
+            findings: plan.validations.being_fixed().cloned().collect(),
         };
         let began = std::time::Instant::now();
         let stepped = AssertUnwindSafe(actor.step(input, host)).catch_unwind().await;

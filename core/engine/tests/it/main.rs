@@ -20,3 +20,4 @@ mod reference;
 mod registry;
 mod resources;
 mod system;
+mod validations;

@@ -8,6 +8,7 @@ mod events;
 mod invariants;
 mod plans;
 mod registry;
+mod validations;
 mod values;
 
 use std::cell::RefCell;

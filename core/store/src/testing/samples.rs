@@ -94,6 +94,7 @@ pub fn plan(n: u64) -> Plan {
         resumed_from: None,
         tool_calls: 4,
         spending: agents_domain::plan::guards::Spending { cost_usd: 0.25, ..Default::default() },
+        validations: agents_domain::validation::PlanValidations::default(),
         created_by: "somebody".to_owned(),
         created_at,
         updated_at: created_at,

@@ -8,6 +8,7 @@ mod registry;
 mod system;
 #[cfg(test)]
 mod tests;
+mod validation;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -28,6 +29,10 @@ pub use registry::{
     ResourceAddArgs, ResourceCommand, ResourceListArgs,
 };
 pub use system::{ConfigCommand, ConfigGetArgs, ConfigListArgs, ConfigSetArgs, DiagnosticsArgs};
+pub use validation::{
+    ToolCommand, ToolListArgs, ToolTypeArg, ValidationAddArgs, ValidationAttachArgs, ValidationCommand,
+    ValidationDetachArgs, expand,
+};
 
 /// Plans that change code: decided, sandboxed, explained, applied.
 #[derive(Debug, Parser)]
@@ -116,6 +121,12 @@ pub enum Command {
     /// Register language servers, and serve editors.
     #[command(subcommand, arg_required_else_help = true)]
     Lsp(LspCommand),
+    /// Register what is checked before a plan can be applied, and attach it.
+    #[command(subcommand, arg_required_else_help = true)]
+    Validation(ValidationCommand),
+    /// Look at tools and validations, and remove them.
+    #[command(subcommand, arg_required_else_help = true)]
+    Tool(ToolCommand),
     /// Register what plans are made from.
     #[command(subcommand, arg_required_else_help = true)]
     Action(ActionCommand),
@@ -172,6 +183,8 @@ impl Command {
             Command::Resource(command) => command.path(),
             Command::Project(command) => command.path(),
             Command::Lsp(command) => command.path(),
+            Command::Validation(command) => command.path(),
+            Command::Tool(command) => command.path(),
             Command::Action(command) => command.path(),
             Command::Invariant(command) => command.path(),
             Command::AutomationProfile(command) => command.path(),

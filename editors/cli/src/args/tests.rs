@@ -44,7 +44,7 @@ fn the_commands_are_those_that_are_built() {
     let names: Vec<String> = all().into_iter().map(|(path, _)| path).collect();
     let expected = "quickstart version info diagnostics init resource:add,list,show,remove \
                     project:create,list,show,delete,link-resource,unlink-resource lsp:add,list,show,remove,detect,install,check,serve \
-                    action:create,list,show,archive \
+                    validation:add,attach,detach tool:list,show,remove action:create,list,show,archive \
                     plan:use,execute,apply,status,cancel,prompt,tree,explain,diff,artifacts,errors,blame,list,follow config:set,get,list";
     let expected: Vec<String> = expected
         .split_whitespace()
@@ -75,7 +75,8 @@ fn every_command_has_help_with_examples_that_parse() {
         assert!(!examples.is_empty(), "{path} has no examples");
         for example in examples {
             let line = example.split(" | ").next().unwrap();
-            let words = shell_words(line);
+            let words: Vec<std::ffi::OsString> = shell_words(line).into_iter().map(Into::into).collect();
+            let words = super::expand(&words);
             let parsed = Cli::try_parse_from(&words).unwrap_or_else(|e| panic!("{example}: {e}"));
             assert_eq!(format!("agents {}", parsed.command.unwrap().path()), path, "{example}");
         }

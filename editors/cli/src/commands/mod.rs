@@ -13,6 +13,8 @@ pub mod plan;
 mod project;
 mod quickstart;
 mod resource;
+mod tool;
+mod validation;
 pub mod version;
 pub mod worker;
 
@@ -35,6 +37,8 @@ pub fn run(run: &Run, command: Command) -> Outcome {
         Command::Resource(command) => resource::run(run, command),
         Command::Project(command) => project::run(run, command),
         Command::Lsp(command) => lsp::run(run, command),
+        Command::Validation(command) => validation::run(run, command),
+        Command::Tool(command) => tool::run(run, command),
         Command::Action(command) => action::run(run, command),
         Command::Invariant(command) => invariant::run(run, command),
         Command::AutomationProfile(command) => automation_profile::run(run, command),

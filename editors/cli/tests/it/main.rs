@@ -13,4 +13,5 @@ mod quickstart;
 mod registry;
 mod shell;
 mod system;
+mod validations;
 mod world;

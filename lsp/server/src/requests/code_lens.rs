@@ -20,7 +20,8 @@ impl Shared {
         let mut lenses = Vec::new();
         for plan in found.iter().flat_map(|found| found.proposing()) {
             if let Some(open) = world.plans.get(&plan) {
-                self.plan_lenses(plan, open, &mut lenses).await;
+                let checks = world.checks.get(&plan).map(|checks| (checks.passed, checks.total));
+                self.plan_lenses(plan, open, checks, &mut lenses).await;
             }
         }
         let saved = self.saved_text(&world, &file).await;
@@ -41,13 +42,24 @@ impl Shared {
         Some(lenses)
     }
 
-    async fn plan_lenses(&self, plan: PlanId, open: &OpenPlan, lenses: &mut Vec<CodeLens>) {
+    /// `checks`: how many of the plan's validations passed, and of how many.
+    async fn plan_lenses(
+        &self,
+        plan: PlanId,
+        open: &OpenPlan,
+        checks: Option<(usize, usize)>,
+        lenses: &mut Vec<CodeLens>,
+    ) {
         let (name, params) = (short(plan), json!({ "plan": plan }));
         let mut add = |title: String, id: &str| lenses.push(lens(0, command(&title, id, params.clone())));
         if open.can_be_applied() {
             let totals = self.totals(plan).await.map(|totals| format!(" {totals}")).unwrap_or_default();
             add(format!("plan {name}{totals} - review"), "agents.plan.diff");
-            add("apply".to_owned(), "agents.plan.apply");
+            let title = match checks {
+                Some((passed, total)) => format!("Apply plan (validated {passed}/{total})"),
+                None => "apply".to_owned(),
+            };
+            add(title, "agents.plan.apply");
         } else if matches!(open.state, State::Errored | State::Constrained) {
             let why = open.failure.as_deref().unwrap_or_default();
             add(format!("plan {name} {}: {}", open.state, brief(why, 60)), "agents.plan.errors");

@@ -5,6 +5,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use agents_domain::ids::PlanId;
 use agents_domain::plan::State;
 use agents_engine::operations::plan::PendingDecision;
 use serde_json::json;
@@ -19,12 +20,15 @@ use super::questions::asked;
 use super::{Shared, brief};
 use crate::ClientInfo;
 use crate::documents::{DocumentUri, Text};
-use crate::watch::world::{FileKey, World, short};
+use crate::watch::world::{FailedAt, FileKey, World, short};
 
 /// `source` of all our diagnostics.
 pub(crate) const SOURCE: &str = "cleveragents";
 /// `code` of a decision that waits.
 pub(crate) const CODE_PENDING: &str = "decision-pending";
+
+/// A column beyond any line: clients take it for the line's end.
+const WHOLE_LINE: u32 = 10_000;
 
 /// Other places of one decision that are listed with each.
 const RELATED: usize = 10;
@@ -127,7 +131,31 @@ pub(crate) fn of_file(
             ..Diagnostic::default()
         });
     }
+    for (plan, checks) in &world.checks {
+        for failure in checks.failures.iter().filter(|failure| failure.file == *file) {
+            found.push(validation_failure(*plan, failure, client));
+        }
+    }
     found
+}
+
+/// A place that a failed validation points at; the line is that of the sandbox.
+fn validation_failure(plan: PlanId, failure: &FailedAt, client: &ClientInfo) -> Diagnostic {
+    let severity = if failure.required { DiagnosticSeverity::ERROR } else { DiagnosticSeverity::INFORMATION };
+    Diagnostic {
+        range: Range::new(Position::new(failure.line, 0), Position::new(failure.line, WHOLE_LINE)),
+        severity: Some(severity),
+        code: Some(NumberOrString::String("validation-failed".to_owned())),
+        source: Some(SOURCE.to_owned()),
+        message: format!(
+            "{} (validation {} of plan {})",
+            brief(&failure.message, 300),
+            failure.validation,
+            short(plan)
+        ),
+        data: takes(client, "dataSupport").then(|| json!({ "plan_id": plan })),
+        ..Diagnostic::default()
+    }
 }
 
 fn message(decision: &PendingDecision, nth: usize) -> String {

@@ -43,7 +43,8 @@ fn push(client: &ClientHandle, uri: &DocumentUri, found: &[Diagnostic]) {
 /// What is to be pushed, and whether it is of an open document.
 fn wanted(world: &World, snapshot: &Snapshot) -> HashMap<DocumentUri, (bool, Vec<Diagnostic>)> {
     let named = world.troubles.values().flat_map(|trouble| &trouble.files);
-    let files: HashSet<&FileKey> = world.questions.files().chain(named).collect();
+    let checked = world.checks.values().flat_map(|checks| checks.failures.iter().map(|at| &at.file));
+    let files: HashSet<&FileKey> = world.questions.files().chain(named).chain(checked).collect();
     if files.is_empty() {
         return HashMap::new();
     }

@@ -30,6 +30,8 @@ pub(crate) struct World {
     pub plans: BTreeMap<PlanId, Arc<OpenPlan>>,
     /// Plans that went wrong over files.
     pub troubles: BTreeMap<PlanId, Arc<Trouble>>,
+    /// What the validations of open plans said; plans without any are left out.
+    pub checks: BTreeMap<PlanId, Arc<Checks>>,
 }
 
 /// Resources with a place on disk, and the projects that link them.
@@ -75,6 +77,27 @@ pub(crate) struct Trouble {
     pub files: Vec<FileKey>,
 }
 
+/// What the validations of a plan said.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Checks {
+    pub passed: usize,
+    pub total: usize,
+    /// Places in files that those that failed point at.
+    pub failures: Vec<FailedAt>,
+}
+
+/// A place that a failed validation points at.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FailedAt {
+    pub file: FileKey,
+    /// 0-based.
+    pub line: u32,
+    pub message: String,
+    pub validation: String,
+    /// It must pass before the plan can be applied.
+    pub required: bool,
+}
+
 /// What some events changed, for whoever must be told.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
@@ -82,6 +105,8 @@ pub(crate) struct Changes {
     pub plans: BTreeSet<PlanId>,
     /// Plans that are to be looked up.
     pub unknown: BTreeSet<PlanId>,
+    /// Plans whose validations are to be looked up.
+    pub checks: BTreeSet<PlanId>,
     /// Plans that ended, as they ended.
     pub ended: BTreeMap<PlanId, Arc<OpenPlan>>,
     /// Files that plans wrote in their sandboxes.
@@ -214,6 +239,10 @@ impl World {
                 changes.questions = true;
                 changes.attribution = true;
             }
+            "validation.passed" | "validation.failed" => {
+                changes.checks.insert(plan);
+                changes.plans.insert(plan);
+            }
             "resource.modified" => {
                 changes.plans.insert(plan);
                 match written(details) {
@@ -232,6 +261,9 @@ impl World {
     fn move_plan(&mut self, plan: PlanId, details: &Value, changes: &mut Changes) {
         changes.plans.insert(plan);
         changes.questions = true;
+        if self.checks.contains_key(&plan) {
+            changes.checks.insert(plan);
+        }
         let to = details.get("to").and_then(|to| Point::deserialize(to).ok());
         let (Some(to), true) = (to, self.plans.contains_key(&plan)) else {
             changes.unknown.insert(plan);

@@ -213,3 +213,32 @@ fn a_plan_that_cannot_be_applied_is_an_error_in_the_files_it_conflicts_in() {
     desk.ok("plan/cancel", json!({ "plan": plan }));
     assert_eq!(pushed(&mut server, &uri), json!([]));
 }
+
+// Ledger section 5, row apply: a failed required validation is an error at its line, an informational one says so.
+#[test]
+fn a_failed_validation_shows_at_its_line_until_it_passes() {
+    let desk = Desk::new(&[("a.txt", "one\ntwo\nthree\n")], fix(&[edit("1", "impl/x", "a.txt", 4, 7, "2")]));
+    for (name, script, mode) in [
+        ("strict", "echo a.txt:2: wrong number; test -e ok", "required"),
+        ("mild", "echo a.txt:3: could be nicer; exit 1", "informational"),
+    ] {
+        let text = format!("name: local/{name}\nshell: '{script}'\nparser: lines\nmode: {mode}\n");
+        desk.ok("registry/validation/add", json!({ "config": "v.yaml", "text": text }));
+        desk.ok(
+            "validation/attach",
+            json!({ "validation": format!("local/{name}"), "resource": "local/repo" }),
+        );
+    }
+    let plan = desk.plan("trusted");
+    assert_eq!(desk.at(&plan), "execute/processing+strategy_revision");
+    let mut server = desk.editor(pulling());
+    let uri = desk.open(&mut server, "a.txt");
+    let report = pulled(&mut server, &uri, None);
+    let found = report["items"].as_array().unwrap();
+    assert_eq!(found.len(), 2, "{report}");
+    let of = |severity: u64| found.iter().find(|d| d["severity"] == severity).unwrap();
+    assert_eq!(of(1)["range"]["start"]["line"], 1);
+    assert_eq!(of(1)["code"], "validation-failed");
+    assert!(of(1)["message"].as_str().unwrap().starts_with("wrong number (validation local/strict of plan "));
+    assert_eq!(of(3)["range"]["start"]["line"], 2);
+}

@@ -11,6 +11,7 @@ use agents_domain::ports::actor::{
     StepOutput,
 };
 use agents_domain::text::{FileEdit, apply_edits};
+use agents_domain::validation::ValidationOutcome;
 use serde_json::{Value, json};
 
 use super::{RESOURCE, Server, World};
@@ -41,6 +42,8 @@ pub struct Engine {
     /// Answers to questions about servers.
     pub replies: Vec<String>,
     pub asked: Vec<(AwaitingKind, String, Vec<String>)>,
+    /// Validations that do not pass when Execute is done; given once.
+    pub failing: Vec<ValidationOutcome>,
 }
 
 /// An engine over these files and servers.
@@ -73,6 +76,7 @@ impl Engine {
             steps: 0,
             replies: Vec::new(),
             asked: Vec::new(),
+            failing: Vec::new(),
         }
     }
 
@@ -90,6 +94,7 @@ impl Engine {
         let mut state = Value::Null;
         let mut observations = Vec::new();
         let mut guidance = Vec::new();
+        let mut findings: Vec<ValidationOutcome> = Vec::new();
         for _ in 0..1000 {
             let input = StepInput {
                 phase,
@@ -101,6 +106,7 @@ impl Engine {
                 observations: std::mem::take(&mut observations),
                 guidance: std::mem::take(&mut guidance),
                 handover: self.handover.clone(),
+                findings: findings.clone(),
                 decisions: self.decisions.clone(),
                 invariants: self.invariants.clone(),
                 known_failures: Vec::new(),
@@ -132,6 +138,9 @@ impl Engine {
             }
             match output.outcome {
                 StepOutcome::Continue => {}
+                StepOutcome::Done(_) if phase == Phase::Execute && !self.failing.is_empty() => {
+                    findings = std::mem::take(&mut self.failing);
+                }
                 StepOutcome::Done(summary) => {
                     self.handover = state;
                     return Ok(summary);

@@ -49,7 +49,10 @@ impl Plan {
                 }
                 Effect::RestartActor => {
                     self.summaries.remove(&transition.status.phase);
+                    self.validations.start_over();
                 }
+                Effect::FixValidation => self.validations.ask_for_fix(transition.status.attempt),
+                Effect::RetryStep => self.validations.run_again(),
                 _ => {}
             }
         }

@@ -51,7 +51,7 @@ pub(super) fn decision_question() -> Awaiting {
     waits(Phase::Strategize, State::Processing, AwaitingKind::Decision).awaiting.unwrap()
 }
 
-fn plan(profile: &str) -> Plan {
+pub(crate) fn plan(profile: &str) -> Plan {
     let profile = built_in_profile(profile).unwrap();
     let mut plan: Plan = serde_json::from_value(json!({
         "plan_id": plan_id(), "root_plan_id": plan_id(), "action": "local/x", "projects": ["local/app"],

@@ -215,6 +215,7 @@ impl Operation for Use {
             resumed_from: None,
             tool_calls: 0,
             spending: Spending::default(),
+            validations: agents_domain::validation::PlanValidations::default(),
             created_by: engine.user.clone(),
             created_at: now,
             updated_at: now,

@@ -196,6 +196,7 @@ impl Operation for Apply {
         let recovered = running && died(engine, &plan)?;
         let mode = if self.no_commit { ApplyMode::NoCommit } else { ApplyMode::Commit };
         if !running {
+            super::validations::refuse_unpassed(engine, &plan)?;
             // The machine first: a plan in the wrong state is told so whatever its files look like.
             let verb = Event::Apply { no_commit: self.no_commit };
             machine::step(&plan.status(), &verb, &records::context_of(&plan), clock::now())?;

@@ -15,6 +15,7 @@ mod profile;
 mod prompt;
 mod status;
 mod tree;
+mod validations;
 
 pub(crate) use arguments::check_arguments;
 pub(crate) use create::{actors_of, prompt_definition, substitute};
@@ -34,6 +35,7 @@ pub use list::{List, ListOutput};
 pub use prompt::{Prompt, PromptOutput};
 pub use status::{Status, StatusOutput};
 pub use tree::{Tree, TreeNode, TreeOutput};
+pub use validations::{Summary as ValidationSummary, ValidationView};
 
 use agents_domain::Timestamp;
 use agents_domain::plan::{Phase, Plan, State};

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::child_plans::{ChildPlan, Children};
 use super::lifecycle::{SandboxView, sandbox_view};
+use super::validations::{self, ValidationView};
 use super::{
     ExecuteProgress, PhaseProgress, clock_text, elapsed, execute_progress, phase_progress, project_text,
 };
@@ -62,6 +63,8 @@ pub struct StatusOutput {
     /// Where the checkout had moved on when Execute ended.
     pub drift: Vec<crate::drift::Drift>,
     pub child_plans: Vec<ChildPlan>,
+    #[serde(flatten)]
+    pub validations: ValidationView,
     pub allowed_actions: Vec<AllowedAction>,
 }
 
@@ -244,7 +247,7 @@ impl Operation for Status {
                 child_plans: children.text(),
                 child_plans_done: children.done,
                 child_plans_total: children.total,
-                validations: "0/0 passed".to_owned(),
+                validations: plan.validations.counted(),
                 total_cost: dollars(plan.spending.cost_usd),
             }),
             strategy_progress: StrategyProgress {
@@ -272,6 +275,7 @@ impl Operation for Status {
             error: error_view(&plan, checkpoints.last().map(|c| c.checkpoint_id.to_string())),
             drift: crate::drift::noted(&plan),
             child_plans: children.list,
+            validations: validations::view(&plan),
             allowed_actions: records::allowed(&plan),
             summaries: plan.summaries,
             awaiting: plan.awaiting,

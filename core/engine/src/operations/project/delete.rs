@@ -3,6 +3,7 @@
 use agents_domain::ids::PlanId;
 use agents_domain::invariant::Scope;
 use agents_domain::ports::store::PlanRow;
+use agents_domain::validation::{self, Attachment};
 use agents_domain::{Error, QualifiedName, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -132,7 +133,7 @@ impl Operation for Delete {
             engine.call(plan::Cancel { plan: row.plan_id.to_string(), reason })?;
             cancelled.push(CancelledPlan { plan_id: row.plan_id, previous_state: state_text(row) });
         }
-        let unlinked = engine.write(|w| {
+        let (unlinked, detached) = engine.write(|w| {
             // A plan may have started in the meantime.
             let plans = w.active_plans_of_project(&name)?;
             if !plans.is_empty() {
@@ -140,10 +141,14 @@ impl Operation for Delete {
             }
             let links = w.project(&name)?.map_or(0, |p| p.resources.len());
             w.delete_invariants_of(Scope::Project, &name.to_string())?;
+            let own = |a: &Attachment| a.scope == validation::Scope::Project(name.clone());
+            let attached: Vec<_> = w.attachments()?.into_iter().filter(own).collect();
+            attached.iter().try_for_each(|a| w.delete_attachment(a.attachment_id))?;
             w.delete_project(&name)?;
-            let cascade = json!({ "resources_unlinked": links, "plans_cancelled": cancelled.len() });
+            let cascade = json!({ "resources_unlinked": links, "plans_cancelled": cancelled.len(),
+                "validations_detached": attached.len() });
             registry::deleted(engine, w, "project", &name.to_string(), cascade)?;
-            Ok(links)
+            Ok((links, attached.len()))
         })?;
         let index_cleanup = IndexCleanup {
             text_index: NO_INDEX.to_owned(),
@@ -172,7 +177,7 @@ impl Operation for Delete {
         output.deleted = Some(Deleted {
             project,
             resources_unlinked: unlinked,
-            validations_detached: 0,
+            validations_detached: detached,
             plans_cancelled: cancelled.len(),
             context_policies: "cleared".to_owned(),
         });

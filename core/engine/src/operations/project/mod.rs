@@ -13,6 +13,7 @@ use agents_domain::plan::Phase;
 use agents_domain::ports::store::{PlanRow, Reader, StoreResult};
 use agents_domain::project::{Project, ProjectResource};
 use agents_domain::resource::{Resource, SandboxStrategy, resource_type};
+use agents_domain::validation;
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -364,6 +365,35 @@ pub struct Validation {
     pub attachment_id: String,
 }
 
+/// Those attached to its resources for everybody, and those for its own plans.
+fn validations(engine: &Engine, project: &Project) -> Result<Vec<Validation>> {
+    engine.view(|r| {
+        let mut found = Vec::new();
+        for attachment in r.attachments()? {
+            let ours = match &attachment.scope {
+                validation::Scope::Direct => {
+                    project.resources.iter().any(|l| l.resource_id == attachment.resource_id)
+                }
+                validation::Scope::Project(name) => *name == project.name,
+                validation::Scope::Plan(_) => false,
+            };
+            if !ours {
+                continue;
+            }
+            let definition = super::validation::definition(r, &attachment.validation)?;
+            found.push(Validation {
+                name: attachment.validation.to_string(),
+                mode: definition.as_ref().map_or("required", |d| d.validation.mode.as_str()).to_owned(),
+                description: definition.and_then(|d| d.description),
+                resource: super::validation::resource_name(r, attachment.resource_id)?,
+                scope: attachment.scope.word().to_owned(),
+                attachment_id: attachment.attachment_id.to_string(),
+            });
+        }
+        Ok(found)
+    })
+}
+
 /// What its plans may read.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[allow(missing_docs, reason = "keys of the command's output")]
@@ -417,7 +447,7 @@ impl Operation for Show {
         Ok(ShowOutput {
             paths: paths(engine, &linked),
             linked_resources: linked.iter().map(linked_view).collect(),
-            validations: Vec::new(),
+            validations: validations(engine, &project)?,
             context: ContextLimits {
                 include: Vec::new(),
                 exclude: Vec::new(),

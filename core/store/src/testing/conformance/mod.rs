@@ -6,6 +6,7 @@ mod invariants;
 mod plans;
 mod registry;
 mod transactions;
+mod validations;
 
 use agents_domain::ports::store::{Store, StoreExt, StoreResult, Writer};
 
@@ -20,6 +21,7 @@ pub fn conformance(make: impl Fn() -> Box<dyn Store>) {
         .chain(registry::CASES)
         .chain(invariants::CASES)
         .chain(automation::CASES)
+        .chain(validations::CASES)
         .chain(transactions::CASES);
     for case in cases {
         case(make().as_ref());

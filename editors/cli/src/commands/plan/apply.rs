@@ -134,7 +134,8 @@ fn applied(data: &mut Value, standing: &StatusOutput, files: usize) {
         "changes": { "insertions": result["insertions"], "deletions": result["deletions"] },
         "project": standing.project,
         "applied_at": standing.timing.finished,
-        "validation": {},
+        "validation": now["validation"],
+        "validation_summary": now["validation_summary"],
         "sandbox_cleanup": { "worktree": worktree, "branch": branch, "checkpoint": "archived" },
         "lifecycle": {
             "phase": standing.phase,
@@ -161,6 +162,7 @@ fn show_applied(out: &Output, data: &Value) {
         .pick(data, "project", "Project", Kind::Id)
         .pick(data, "applied_at", "Applied At", Kind::Time)
         .pick(data, "commits", "Commit", Kind::Id);
+    super::validations::show(out, data);
     out.panel(None, "Sandbox Cleanup")
         .pick(data, "sandbox_cleanup.worktree", "Worktree", Kind::Text)
         .pick(data, "sandbox_cleanup.branch", "Branch", Kind::Text)

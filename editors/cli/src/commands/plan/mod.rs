@@ -11,6 +11,7 @@ pub(super) mod pause;
 mod start;
 mod status;
 pub(super) mod tree;
+mod validations;
 
 use agents_domain::ids::PlanId;
 use agents_engine::Engine;

@@ -63,6 +63,7 @@ pub fn run(run: &Run, plan: &str) -> Outcome {
                 .pick(&data, "execution.checkpoints", "Checkpoints", Kind::Count);
         }
     }
+    super::validations::show(out, &data);
     if standing.cost.tokens_used > 0 {
         out.panel(None, "Cost")
             .pick(&data, "cost.tokens_used", "Tokens Used", Kind::Count)

@@ -1,0 +1,165 @@
+//! Running validations: which apply to a plan, and what one says about a sandbox.
+
+mod command;
+pub(crate) mod diagnostics;
+mod parse;
+mod process;
+mod secrets;
+mod syntax;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use agents_domain::changes::ChangeKind;
+use agents_domain::diagnostics::Severity;
+use agents_domain::ids::{PlanId, ResourceId};
+use agents_domain::plan::{Plan, SandboxRef};
+use agents_domain::ports::language_servers::{FileEventKind, LanguageWorkspace};
+use agents_domain::validation::{Attachment, BuiltIn, Mode, ValidationDefinition, Verdict, applicable};
+use agents_domain::{Error, Result};
+use agents_sandbox::{ChangedPath, Repository};
+use serde_json::{Map, Value};
+
+use crate::operations::validation::definition;
+use crate::sandboxes::{OpenSandbox, commit_id, sandbox_error};
+use crate::{Engine, Surroundings};
+
+pub(crate) use diagnostics::Survey;
+
+/// What the language servers said before the first edit, by resource.
+pub(crate) type Baseline = BTreeMap<ResourceId, Survey>;
+
+/// A validation a plan is to run.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub attachment: Attachment,
+    /// `None` when it is not registered any more.
+    pub definition: Option<ValidationDefinition>,
+}
+
+impl Task {
+    pub fn mode(&self) -> Mode {
+        self.definition.as_ref().map_or(Mode::Required, |d| d.validation.mode)
+    }
+
+    fn built_in(&self) -> Option<BuiltIn> {
+        self.definition.as_ref().and_then(|d| d.builtin)
+    }
+
+    /// It compares with what the language servers said before the first edit.
+    pub fn needs_baseline(&self) -> bool {
+        self.built_in() == Some(BuiltIn::NoNewDiagnostics)
+    }
+
+    /// The arguments of the attachment, over the defaults of the schema.
+    fn args(&self) -> Map<String, Value> {
+        let mut args = Map::new();
+        for (name, schema) in self.definition.iter().flat_map(ValidationDefinition::parameters) {
+            if let Some(default) = schema.get("default") {
+                args.insert(name, default.clone());
+            }
+        }
+        args.extend(self.attachment.args.clone());
+        args
+    }
+}
+
+/// The validations of a plan, in the order they are run and shown.
+pub(crate) fn tasks(engine: &Engine, plan: &Plan) -> Result<Vec<Task>> {
+    engine.view(|r| {
+        let mut ancestors: Vec<PlanId> = Vec::new();
+        let mut above = plan.parent_plan_id;
+        while let Some(id) = above.filter(|id| !ancestors.contains(id)) {
+            ancestors.push(id);
+            above = r.plan(id)?.and_then(|parent| parent.parent_plan_id);
+        }
+        let attachments = r.attachments()?;
+        let mut tasks = Vec::new();
+        for attachment in applicable(&attachments, plan, &ancestors) {
+            let definition = definition(r, &attachment.validation)?;
+            tasks.push(Task { attachment: attachment.clone(), definition });
+        }
+        Ok(tasks)
+    })
+}
+
+/// What a validation looks at.
+pub(crate) struct Place<'a> {
+    pub sandbox: &'a OpenSandbox,
+    pub state: &'a SandboxRef,
+    pub languages: &'a dyn LanguageWorkspace,
+    pub baseline: Option<&'a Survey>,
+    pub surroundings: &'a dyn Surroundings,
+}
+
+impl Place<'_> {
+    fn changed(&self) -> Result<(Repository, Vec<ChangedPath>)> {
+        let repository = Repository::open(Path::new(&self.state.original)).map_err(sandbox_error)?;
+        let (from, to) = (commit_id(&self.state.base_commit)?, commit_id(&self.state.commit)?);
+        let changed = agents_sandbox::changed_paths(&repository, &from, &to).map_err(sandbox_error)?;
+        Ok((repository, changed))
+    }
+}
+
+/// Runs a validation; whatever goes wrong is part of what it says.
+pub(crate) async fn run(task: &Task, place: &Place<'_>) -> Verdict {
+    let name = &task.attachment.validation;
+    let Some(definition) = &task.definition else {
+        return Verdict::broken(format!(
+            "validation {name} is not registered any more; detach it: agents validation detach {}",
+            task.attachment.attachment_id
+        ));
+    };
+    if let Some(why) = definition.cannot_run() {
+        return Verdict::broken(why);
+    }
+    let args = task.args();
+    let ran = match definition.builtin.unwrap_or(BuiltIn::Command) {
+        BuiltIn::Command => {
+            Ok(command::run(definition, &args, &place.sandbox.root, place.surroundings).await)
+        }
+        BuiltIn::NoNewDiagnostics => no_new_diagnostics(definition, &args, place).await,
+        BuiltIn::Syntax => syntax(place),
+    };
+    ran.unwrap_or_else(|error: Error| Verdict::broken(error.message))
+}
+
+fn syntax(place: &Place<'_>) -> Result<Verdict> {
+    let (repository, changed) = place.changed()?;
+    let base = commit_id(&place.state.base_commit)?;
+    let mut files = Vec::new();
+    for change in changed.into_iter().filter(|c| c.kind != ChangeKind::Deleted) {
+        let old = change.old_path.as_ref().unwrap_or(&change.path);
+        files.push(syntax::Changed {
+            before: repository.file_at(&base, old).map_err(sandbox_error)?,
+            after: place.sandbox.read(&change.path).ok(),
+            path: change.path,
+        });
+    }
+    Ok(syntax::run(&files))
+}
+
+async fn no_new_diagnostics(
+    definition: &ValidationDefinition,
+    args: &Map<String, Value>,
+    place: &Place<'_>,
+) -> Result<Verdict> {
+    let asked = args.get("severity").and_then(|word| serde_json::from_value(word.clone()).ok());
+    let least = definition.severity.or(asked).unwrap_or(Severity::Warning);
+    let (_, changed) = place.changed()?;
+    let mut events = Vec::new();
+    for change in &changed {
+        events.extend(change.old_path.iter().map(|old| (old.clone(), FileEventKind::Deleted)));
+        let kind = match change.kind {
+            ChangeKind::Added | ChangeKind::Renamed => FileEventKind::Created,
+            ChangeKind::Modified => FileEventKind::Changed,
+            ChangeKind::Deleted => FileEventKind::Deleted,
+        };
+        events.push((change.path.clone(), kind));
+    }
+    diagnostics::tell_changes(place.languages, &events).await;
+    let paths: Vec<String> = changed.into_iter().map(|change| change.path).collect();
+    let files = place.sandbox.files()?.into_iter().map(|file| file.path).collect();
+    let now = diagnostics::survey(place.languages, files, &paths).await;
+    Ok(diagnostics::compare(place.baseline, &now, least, &paths))
+}
