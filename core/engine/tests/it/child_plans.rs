@@ -418,7 +418,13 @@ impl Actor for Together {
                 *self.levels.lock().unwrap().entry(input.description.clone()).or_insert(0) += 1;
             }
             let outcome = StepOutcome::Done(PhaseSummary::default());
-            Ok(StepOutput { state: Value::Null, requests: Vec::new(), progress: None, outcome, cost: Default::default() })
+            Ok(StepOutput {
+                state: Value::Null,
+                requests: Vec::new(),
+                progress: None,
+                outcome,
+                cost: Default::default(),
+            })
         })
     }
 }
