@@ -50,12 +50,26 @@ pub struct Step {
     pub fail: Option<ActorFailure>,
     /// What is to be done.
     pub requests: Vec<Request>,
+    /// What is to be done instead where a decision says something; the first case that fits is taken.
+    pub cases: Vec<Case>,
     /// How far the phase is.
     pub progress: Option<Progress>,
     /// Whether there is more; `continue` unless given.
     pub outcome: Option<StepOutcome>,
     /// What it costs.
     pub cost: StepCost,
+}
+
+/// Requests for when a decision stands with an option.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// The key of the decision.
+    pub decision: String,
+    /// What it says.
+    pub chosen: String,
+    /// What is to be done then.
+    pub requests: Vec<Request>,
 }
 
 /// What a step must be given. A value matches when everything it says is there: objects may have more members, lists
@@ -139,7 +153,7 @@ impl Scripted {
             Some(fail) => Err(fail),
             None => Ok(StepOutput {
                 state: json!({ "step": at + 1, "again": again }),
-                requests: step.requests,
+                requests: requests(step.requests, step.cases, input),
                 progress: step.progress,
                 outcome: step.outcome.unwrap_or(StepOutcome::Continue),
                 cost: step.cost,
@@ -187,6 +201,14 @@ impl Expect {
         }
         Ok(())
     }
+}
+
+fn requests(otherwise: Vec<Request>, cases: Vec<Case>, input: &StepInput) -> Vec<Request> {
+    let stands = |case: &Case| {
+        let mut decisions = input.decisions.iter();
+        decisions.any(|d| d.key.as_ref() == Some(&case.decision) && d.chosen_option == case.chosen)
+    };
+    cases.into_iter().find(stands).map_or(otherwise, |case| case.requests)
 }
 
 fn matches(expected: &Value, got: &Value) -> bool {

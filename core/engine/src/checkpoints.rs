@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use agents_domain::checkpoint::{
     self, Checkpoint, CheckpointDiff, CheckpointKind, SandboxAt, Tier, TierVerdict, Touched, Trigger, tier,
 };
+use agents_domain::correction::CheckpointMark;
 use agents_domain::ids::{CheckpointId, DecisionId, ResourceId};
 use agents_domain::plan::Plan;
 use agents_domain::ports::store::{Reader, StoreResult, Writer};
@@ -15,6 +16,7 @@ use agents_sandbox::{GroupError, restore_group};
 use serde_json::json;
 
 use crate::records::emit;
+use crate::rewind::standing;
 use crate::sandboxes::{OpenSandbox, commit_id, display_name};
 use crate::{Engine, clock};
 
@@ -57,17 +59,24 @@ pub(crate) struct Point<'a> {
     /// The commit, when it is not where the plan says the sandbox is.
     pub commit: Option<&'a str>,
     pub diff: CheckpointDiff,
+    /// What stands at it, when that is not what stands now.
+    pub stood: Option<CheckpointMark>,
 }
 
 /// Records a checkpoint of one sandbox within the caller's transaction, then takes away what is too many.
-pub(crate) fn record(engine: &Engine, w: &dyn Writer, plan: &Plan, point: Point<'_>) -> Result<()> {
+pub(crate) fn record(
+    engine: &Engine,
+    w: &dyn Writer,
+    plan: &Plan,
+    point: Point<'_>,
+) -> Result<Option<CheckpointId>> {
     let mut sandboxes: Vec<SandboxAt> = plan
         .sandboxes
         .iter()
         .map(|s| SandboxAt { resource_id: s.resource_id, commit: s.commit.clone() })
         .collect();
     let Some(own) = sandboxes.iter_mut().find(|at| at.resource_id == point.resource_id) else {
-        return Ok(());
+        return Ok(None);
     };
     if let Some(commit) = point.commit {
         commit.clone_into(&mut own.commit);
@@ -93,7 +102,13 @@ pub(crate) fn record(engine: &Engine, w: &dyn Writer, plan: &Plan, point: Point<
         "resource_id": checkpoint.resource_id, "trigger": point.trigger, "decision_id": checkpoint.decision_id,
     });
     emit(engine, w, plan, "checkpoint.created", facts)?;
-    prune(engine, w, plan)
+    let stood = match point.stood {
+        Some(stood) => stood,
+        None => standing(engine, w, plan)?,
+    };
+    w.put_checkpoint_mark(checkpoint.checkpoint_id, &stood)?;
+    prune(engine, w, plan)?;
+    Ok(Some(checkpoint.checkpoint_id))
 }
 
 /// Keeps to `sandbox.checkpoint.max-per-plan`; says which decisions can no longer be taken back by themselves.
@@ -155,6 +170,7 @@ pub(crate) fn record_all(
             label: label.to_owned(),
             commit: None,
             diff,
+            stood: None,
         };
         record(engine, w, plan, point)?;
     }
@@ -193,7 +209,6 @@ pub(crate) fn tier_of(
 }
 
 /// Brings the sandboxes to these commits, all or none; resources that are not named stay as they are.
-#[allow(dead_code, reason = "for rollbacks and corrections")]
 pub(crate) fn restore(sandboxes: &[OpenSandbox], at: &[SandboxAt]) -> Result<()> {
     let mut targets = Vec::with_capacity(at.len());
     for wanted in at {
@@ -211,7 +226,6 @@ pub(crate) fn restore(sandboxes: &[OpenSandbox], at: &[SandboxAt]) -> Result<()>
 
 impl Engine {
     /// The checkpoint of an id or the beginning of one, with or without `cp_`.
-    #[allow(dead_code, reason = "for rollbacks")]
     pub(crate) fn checkpoint(&self, text: &str) -> Result<Checkpoint> {
         let missing = || {
             Error::not_found(format!("there is no checkpoint `{text}`"))

@@ -17,6 +17,7 @@ mod notes;
 pub mod operations;
 mod preflight;
 mod records;
+mod rewind;
 mod sandboxes;
 mod surroundings;
 mod tools;

@@ -16,10 +16,11 @@ use agents_domain::{Error, Result, tree};
 use serde_json::{Value, json};
 
 use crate::worker::guarding;
-use crate::{Engine, clock, confidence, invariants, worker};
+use crate::{Engine, clock, confidence, invariants, rewind, worker};
 
 /// The verbs the facade has.
-const OFFERED: &[Verb] = &[Verb::Execute, Verb::Apply, Verb::Prompt, Verb::Cancel];
+const OFFERED: &[Verb] =
+    &[Verb::Execute, Verb::Apply, Verb::Prompt, Verb::Correct, Verb::Rollback, Verb::Cancel];
 
 /// What the state machine needs to know besides the plan's status.
 pub(crate) fn context_of(plan: &Plan) -> Context {
@@ -83,6 +84,9 @@ pub(crate) fn advance_in(
     }
     if plan.state == State::Cancelled {
         audit(engine, w, plan, "plan_cancelled", cancelled(w, plan)?)?;
+    }
+    if matches!(plan.state, State::Errored | State::Cancelled) {
+        rewind::fail_corrections(engine, w, plan)?;
     }
     if effects.contains(&Effect::ExtendBudget) {
         plan.spending.extend();
@@ -486,7 +490,10 @@ pub(crate) fn intervention(w: &dyn Writer, plan: &Plan, answer: Answer<'_>) -> R
             hot_context_hash: answer.context_ref.to_owned(),
             hot_context_ref: answer.context_ref.to_owned(),
             relevant_resources: target.map_or_else(Vec::new, |t| t.context.relevant_resources.clone()),
-            actor_state_ref: answer.state_ref.to_owned(),
+            // An answer is corrected like the proposal it took the place of.
+            actor_state_ref: target
+                .map_or(answer.state_ref, |t| t.context.actor_state_ref.as_str())
+                .to_owned(),
         },
         depends_on: Vec::new(),
         pending: false,

@@ -72,6 +72,21 @@ impl OpenSandbox {
         self.worktree.restore_paths(&commit_id(commit)?, paths).map_err(sandbox_error)
     }
 
+    /// Makes files what is given, all or none; `None` removes. A file that is made again gets the rights it has in `base`.
+    pub fn put_files(&self, files: &[(String, Option<Vec<u8>>)], base: Option<&str>) -> Result<()> {
+        if let Some(base) = base {
+            let gone = |path: &&String| self.read(path).is_err();
+            let again: Vec<&String> = files
+                .iter()
+                .filter(|(_, bytes)| bytes.is_some())
+                .map(|(path, _)| path)
+                .filter(gone)
+                .collect();
+            self.worktree.restore_paths(&commit_id(base)?, &again).map_err(sandbox_error)?;
+        }
+        self.worktree.put_files(files).map_err(sandbox_error)
+    }
+
     pub fn restore(&self, commit: &str) -> Result<()> {
         self.worktree.restore(&commit_id(commit)?).map_err(sandbox_error)
     }
@@ -205,6 +220,21 @@ pub(crate) fn hand_edits(sandbox: &SandboxRef, paths: &[String]) -> Result<Strin
     let worktree = Worktree::open(&repository, Path::new(&sandbox.path)).map_err(sandbox_error)?;
     worktree.recover().map_err(sandbox_error)?;
     Ok(worktree.checkpoint("Conflicts resolved by hand", paths).map_err(sandbox_error)?.to_string())
+}
+
+/// Files in the plan's sandboxes that differ from their latest commit.
+pub(crate) fn dirty(plan: &Plan) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for sandbox in &plan.sandboxes {
+        let repository = Repository::open(Path::new(&sandbox.original)).map_err(sandbox_error)?;
+        match Worktree::open(&repository, Path::new(&sandbox.path)) {
+            Ok(worktree) => found.extend(worktree.dirty_paths().map_err(sandbox_error)?),
+            // Nothing can be edited in a sandbox that is not there.
+            Err(SandboxError::NoSandbox { .. }) => {}
+            Err(error) => return Err(sandbox_error(error)),
+        }
+    }
+    Ok(found)
 }
 
 fn untouchable(worktree: &Worktree) -> Vec<(String, String)> {

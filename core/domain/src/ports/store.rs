@@ -8,9 +8,10 @@ use serde_json::Value;
 use crate::action::Action;
 use crate::changes::Change;
 use crate::checkpoint::Checkpoint;
+use crate::correction::{CheckpointMark, CorrectionAttempt, Rewind, ToolCall};
 use crate::decision::Decision;
 use crate::event::{Event, NewEvent};
-use crate::ids::{CheckpointId, DecisionId, InvariantId, PlanId, ResourceId};
+use crate::ids::{ChangeId, CheckpointId, CorrectionId, DecisionId, InvariantId, PlanId, ResourceId};
 use crate::invariant::{Invariant, Reconciled, Scope};
 use crate::language_server::LanguageServerDefinition;
 use crate::plan::children::Spawn;
@@ -164,6 +165,7 @@ pub trait Reader:
     + ChildReads
     + DecisionReads
     + ChangeReads
+    + CorrectionReads
     + RegistryReads
     + InvariantReads
     + ValidationReads
@@ -179,6 +181,7 @@ pub trait Writer:
     + ChildWrites
     + DecisionWrites
     + ChangeWrites
+    + CorrectionWrites
     + RegistryWrites
     + InvariantWrites
     + ValidationWrites
@@ -296,6 +299,12 @@ pub struct ActorRun {
     pub restores: u32,
     /// Workers in a row that died at the present step.
     pub lost_workers: u32,
+    /// The run as it was before the present step, when that step records a decision: its name in the blob store.
+    #[serde(default)]
+    pub before: Option<String>,
+    /// What people said that the steps so far have seen, by the decisions that hold it.
+    #[serde(default)]
+    pub heard: Vec<DecisionId>,
 }
 
 /// Child plans.
@@ -363,6 +372,48 @@ pub trait ChangeWrites {
     fn insert_checkpoint(&self, checkpoint: &Checkpoint) -> StoreResult<()>;
     /// Forgets a checkpoint; one that is not there is no error.
     fn delete_checkpoint(&self, checkpoint: CheckpointId) -> StoreResult<()>;
+}
+
+/// Corrections, plans that are being taken back, tool calls carried out, and what stood at checkpoints.
+#[allow(missing_docs, reason = "the signatures say it")]
+pub trait CorrectionReads {
+    /// Of a plan, in the order asked for.
+    fn corrections(&self, plan: PlanId) -> StoreResult<Vec<CorrectionAttempt>>;
+    fn correction(&self, id: CorrectionId) -> StoreResult<Option<CorrectionAttempt>>;
+    fn corrections_starting(&self, prefix: &str, limit: usize) -> StoreResult<Vec<CorrectionId>>;
+    /// The one that made a decision.
+    fn correction_behind(&self, decision: DecisionId) -> StoreResult<Option<CorrectionAttempt>>;
+    /// Those that are executing on any plan below a root.
+    fn executing_corrections(&self, root: PlanId) -> StoreResult<Vec<CorrectionAttempt>>;
+    fn rewind(&self, plan: PlanId) -> StoreResult<Option<Rewind>>;
+    /// Those that stand, in the order carried out.
+    fn tool_calls(&self, plan: PlanId) -> StoreResult<Vec<ToolCall>>;
+    /// The decisions behind calls, taken back or not, in the order of the ids given.
+    fn call_decisions(&self, calls: &[i64]) -> StoreResult<Vec<DecisionId>>;
+    /// What stood at a checkpoint.
+    fn checkpoint_mark(&self, checkpoint: CheckpointId) -> StoreResult<Option<CheckpointMark>>;
+    /// A recorded write, taken back or not.
+    fn change(&self, id: ChangeId) -> StoreResult<Option<Change>>;
+}
+
+/// Changing them.
+#[allow(missing_docs, reason = "the signatures say it")]
+pub trait CorrectionWrites {
+    /// Inserts or replaces it.
+    fn put_correction(&self, attempt: &CorrectionAttempt) -> StoreResult<()>;
+    /// Inserts or replaces the plan's.
+    fn put_rewind(&self, rewind: &Rewind) -> StoreResult<()>;
+    fn delete_rewind(&self, plan: PlanId) -> StoreResult<()>;
+    /// Its `id` is given by the store.
+    fn insert_tool_call(&self, call: &ToolCall) -> StoreResult<()>;
+    /// Marks every call of the plan under a decision as to be carried out again.
+    fn undo_tool_calls(&self, plan: PlanId, decision: DecisionId) -> StoreResult<()>;
+    /// Counts a call as carried out again, under another decision.
+    fn reinstate_tool_call(&self, id: i64, decision: DecisionId) -> StoreResult<()>;
+    /// Goes with its checkpoint.
+    fn put_checkpoint_mark(&self, checkpoint: CheckpointId, mark: &CheckpointMark) -> StoreResult<()>;
+    /// Marks one write as taken back.
+    fn undo_change(&self, id: ChangeId) -> StoreResult<()>;
 }
 
 /// What people register.

@@ -3,6 +3,7 @@
 use agents_domain::Error;
 use agents_domain::changes::{Change, ChangeKind};
 use agents_domain::checkpoint::{CheckpointDiff, CheckpointKind, Trigger};
+use agents_domain::correction::CheckpointMark;
 use agents_domain::decision::{Approval, Decision};
 use agents_domain::ids::{ChangeId, ResourceId};
 use agents_domain::plan::{Phase, Plan};
@@ -17,6 +18,7 @@ use super::requests::{set_commit, text_hunks};
 use super::{Stop, Worker};
 use crate::checkpoints::{self, Point, measure, triggered};
 use crate::records::{self, Answer, emit};
+use crate::rewind::keep_run;
 use crate::sandboxes::{OpenSandbox, sandbox_error};
 use crate::{clock, tools};
 
@@ -30,6 +32,8 @@ pub(super) struct Around<'a> {
     pub after: &'a str,
     /// What lies between the start of the decision's writes and now.
     pub diff: CheckpointDiff,
+    /// What stood before the call.
+    pub stood: CheckpointMark,
 }
 
 impl Worker<'_> {
@@ -41,7 +45,7 @@ impl Worker<'_> {
         write: Around<'_>,
     ) -> Result<(), Error> {
         let decision = write.decision;
-        let point = |trigger: Trigger, commit, label, diff| Point {
+        let point = |trigger: Trigger, commit, label, diff, stood| Point {
             resource_id: write.resource_id,
             kind: trigger.kind(),
             trigger: Some(trigger),
@@ -50,15 +54,17 @@ impl Worker<'_> {
             label,
             commit: Some(commit),
             diff,
+            stood,
         };
         if triggered(self.engine, plan, Trigger::BeforeToolExecute) {
             let label = format!("Before: {}", decision.question);
             let nothing = CheckpointDiff { diff_based: write.before.to_owned(), ..CheckpointDiff::default() };
-            let before = point(Trigger::BeforeToolExecute, write.before, label, nothing);
+            let before = point(Trigger::BeforeToolExecute, write.before, label, nothing, Some(write.stood));
             checkpoints::record(self.engine, w, plan, before)?;
         }
         if triggered(self.engine, plan, Trigger::AfterToolExecute) {
-            let after = point(Trigger::AfterToolExecute, write.after, decision.question.clone(), write.diff);
+            let after =
+                point(Trigger::AfterToolExecute, write.after, decision.question.clone(), write.diff, None);
             checkpoints::record(self.engine, w, plan, after)?;
         }
         Ok(())
@@ -98,6 +104,7 @@ impl Worker<'_> {
                     label: label.to_owned(),
                     commit: None,
                     diff: diff.clone(),
+                    stood: None,
                 };
                 checkpoints::record(self.engine, w, plan, point)?;
             }
@@ -169,7 +176,7 @@ impl Worker<'_> {
         let paths: Vec<String> = taken.edits.iter().map(|edit| edit.path.clone()).collect();
         let words = format!("Keep what was edited by hand: {}", paths.join(", "));
         let context_ref = store.put_blob(words.as_bytes())?;
-        let state_ref = store.put_blob(b"null")?;
+        let state_ref = keep_run(self.engine, run)?;
         let mut sides = Vec::with_capacity(taken.edits.len());
         for edit in &taken.edits {
             let keep =
@@ -226,6 +233,7 @@ impl Worker<'_> {
                     label: words.clone(),
                     commit: None,
                     diff: diff.clone(),
+                    stood: None,
                 };
                 checkpoints::record(self.engine, w, plan, point)?;
             }

@@ -70,8 +70,11 @@ impl ActorHost for Host<'_> {
             None => true,
         };
         if changed {
-            let state = self.engine.store.view(|r| r.plan(self.plan)).ok().flatten().map(|p| p.state);
-            self.stopped.store(state != Some(State::Processing), Relaxed);
+            let seen = self.engine.store.view(|r| Ok((r.plan(self.plan)?, r.rewind(self.plan)?.is_some())));
+            let goes_on = seen.is_ok_and(|(plan, rewinds)| {
+                !rewinds && plan.is_some_and(|plan| plan.state == State::Processing)
+            });
+            self.stopped.store(!goes_on, Relaxed);
         }
         self.stopped.load(Relaxed)
     }

@@ -294,6 +294,7 @@ impl Worker<'_> {
                         label: format!("With child plan: {}", label(member)),
                         commit: Some(after),
                         diff,
+                        stood: None,
                     };
                     checkpoints::record(self.engine, w, plan, point)?;
                 }

@@ -11,6 +11,7 @@ mod host;
 mod invariants;
 mod merging;
 mod requests;
+mod rewind;
 mod steps;
 mod subplan;
 mod validate;
@@ -20,6 +21,7 @@ pub(crate) use children::{
     answered, cancel_all as cancel_children, moved as child_moved, start_over as start_children_over,
     unapplied_before,
 };
+pub(crate) use rewind::edits_in_sandboxes;
 pub(crate) use steps::known;
 
 use agents_domain::checkpoint::Trigger;
@@ -106,6 +108,10 @@ impl Worker<'_> {
         self.take_over()?;
         loop {
             let plan = self.plan()?;
+            if let Some(rewind) = self.engine.view(|r| r.rewind(self.id))? {
+                self.rewind(&plan, &rewind)?;
+                continue;
+            }
             if let Some(ended) = self.work_on(&plan).instrument(span_of(&plan)).await? {
                 return Ok(ended);
             }
@@ -142,7 +148,7 @@ impl Worker<'_> {
 
     /// Writes the new lease epoch, and says so when an earlier worker died over the plan.
     fn take_over(&self) -> Result<()> {
-        let taken = self.write(|w, plan| {
+        let taken = self.write_any(|w, plan| {
             // An epoch that is still there was never given back: its worker died.
             let died = plan.epoch != 0;
             plan.epoch = self.lease.epoch();
@@ -201,8 +207,17 @@ impl Worker<'_> {
         unless_moved(outcome, true)
     }
 
-    /// One transaction on the plan as it is now; refused when the lease is lost or the plan is not ours to move.
+    /// One transaction on the plan as it is now; refused when the lease is lost or the plan is not ours to move, which
+    /// includes that it is about to be taken back.
     fn write<T>(
+        &self,
+        mut f: impl FnMut(&dyn Writer, &mut Plan) -> std::result::Result<T, Stop>,
+    ) -> std::result::Result<T, Stop> {
+        self.write_any(|w, plan| if w.rewind(self.id)?.is_some() { Err(Stop::Moved) } else { f(w, plan) })
+    }
+
+    /// [`write`](Self::write), also on a plan that is about to be taken back.
+    fn write_any<T>(
         &self,
         mut f: impl FnMut(&dyn Writer, &mut Plan) -> std::result::Result<T, Stop>,
     ) -> std::result::Result<T, Stop> {
@@ -305,6 +320,11 @@ fn broken(plan: &Plan, error: Error) -> PlanFailure {
 /// The names of the places where a fault can be injected, sandbox and engine together.
 pub fn fault_points() -> Vec<&'static str> {
     fault::POINTS.iter().chain(steps::POINTS).copied().collect()
+}
+
+/// Those of plans that are taken back.
+pub fn rewind_fault_points() -> &'static [&'static str] {
+    rewind::POINTS
 }
 
 /// Those of plans that have child plans.

@@ -1,6 +1,7 @@
 //! Carrying out what a step asked for, one request at a time, each with one commit.
 
 use agents_domain::changes::{Change, ChangeKind};
+use agents_domain::correction::ToolCall;
 use agents_domain::decision::Decision;
 use agents_domain::ids::{ChangeId, ResourceId};
 use agents_domain::plan::{Plan, PlanFailure};
@@ -16,6 +17,7 @@ use super::subplan::{CREATE_SUBPLAN, of_decision};
 use super::{Stop, Worker, failing};
 use crate::checkpoints::measure;
 use crate::records::{self, Evidence, by_key, emit};
+use crate::rewind::{args_hash, standing};
 use crate::sandboxes::OpenSandbox;
 use crate::tools::{self, Written};
 use crate::{children, clock};
@@ -46,6 +48,21 @@ impl Worker<'_> {
                 return self.create_subplan(run, &call_id, args, &decision);
             }
             Request::Tool { ref call_id, tool: ref name, ref args, .. } => {
+                let call = ToolCall {
+                    id: 0,
+                    plan_id: self.id,
+                    call_id: call_id.clone(),
+                    decision_id: decision.decision_id,
+                    tool: name.clone(),
+                    args_hash: args_hash(args),
+                    result: serde_json::Value::Null,
+                    created_at: clock::now(),
+                };
+                if let Some(result) = self.carried_out(&call)? {
+                    let observation = Observation::Tool { call_id: call.call_id, result };
+                    self.commit_request(run, Some(observation))?;
+                    return Ok(true);
+                }
                 let plan = self.plan()?;
                 let tool = match tools::usable(&plan, name) {
                     Ok(tool) => tool,
@@ -74,7 +91,7 @@ impl Worker<'_> {
                     }
                 }
                 match tool.run(args.clone(), sandboxes) {
-                    Ok(written) => self.record_writes(run, call_id, name, &decision, &written, sandboxes)?,
+                    Ok(written) => self.record_writes(run, call, &decision, &written, sandboxes)?,
                     Err(why) => {
                         self.keep_failure(run, name, &why)?;
                         self.refuse(run, format!("{name}: {why}"))?;
@@ -89,6 +106,18 @@ impl Worker<'_> {
         Ok(true)
     }
 
+    /// What the same call returned under a decision that still stands; it is not made twice.
+    fn carried_out(&self, call: &ToolCall) -> Result<Option<serde_json::Value>, Stop> {
+        let calls = self.engine.view(|r| r.tool_calls(self.id))?;
+        let same = |known: &&ToolCall| {
+            known.call_id == call.call_id
+                && known.decision_id == call.decision_id
+                && known.tool == call.tool
+                && known.args_hash == call.args_hash
+        };
+        Ok(calls.iter().rev().find(same).map(|known| known.result.clone()))
+    }
+
     fn record(&self, run: &mut ActorRun, draft: &DecisionDraft, known: &[Decision]) -> Result<(), Stop> {
         if by_key(known, &draft.key).is_some() {
             return self.commit_request(run, None);
@@ -99,7 +128,10 @@ impl Worker<'_> {
         };
         let evidence = Evidence {
             context_ref: store.put_blob(&bytes(&draft.context)?)?,
-            state_ref: store.put_blob(&bytes(&run.state)?)?,
+            state_ref: match &run.before {
+                Some(before) => before.clone(),
+                None => store.put_blob(&bytes(&run.state)?)?,
+            },
         };
         if let Some(spawn) = &draft.spawn
             && let Err(error) = children::prepare(self.engine, &self.plan()?, spawn)
@@ -138,8 +170,7 @@ impl Worker<'_> {
     fn record_writes(
         &self,
         run: &mut ActorRun,
-        call_id: &str,
-        tool: &str,
+        call: ToolCall,
         decision: &Decision,
         written: &Written,
         sandboxes: &[OpenSandbox],
@@ -156,7 +187,10 @@ impl Worker<'_> {
         fault::point("worker.edits-committed");
         let mut next = run.clone();
         next.done += 1;
-        next.observations.push(Observation::Tool { call_id: call_id.to_owned(), result: written.result() });
+        let call = ToolCall { result: written.result(), ..call };
+        let result = call.result.clone();
+        next.observations.push(Observation::Tool { call_id: call.call_id.clone(), result });
+        let tool = call.tool.as_str();
         let key = decision.key.clone().unwrap_or_default();
         let known =
             run.group_starts.get(&key).and_then(|starts| starts.iter().find(|s| s.0 == written.resource_id));
@@ -166,6 +200,7 @@ impl Worker<'_> {
         };
         let diff = measure(sandbox, &group_start, &commit);
         self.write(|w, plan| {
+            let stood = standing(self.engine, w, plan)?;
             let start = commit_of(plan, written.resource_id);
             let before = start.clone();
             let mut next = next.clone();
@@ -200,6 +235,7 @@ impl Worker<'_> {
                 });
                 emit(self.engine, w, plan, "resource.modified", facts)?;
             }
+            w.insert_tool_call(&call)?;
             w.add_impact(decision.decision_id, &written.paths(), &[])?;
             let around = Around {
                 resource_id: written.resource_id,
@@ -208,6 +244,7 @@ impl Worker<'_> {
                 before: &before,
                 after: &commit,
                 diff: diff.clone(),
+                stood,
             };
             self.checkpoint_around(w, plan, around)?;
             set_commit(plan, written.resource_id, &commit);
@@ -282,6 +319,7 @@ impl Worker<'_> {
         next.observations.push(Observation::Undone { decision: key.to_owned() });
         self.write(|w, plan| {
             w.undo_changes(self.id, decision.decision_id)?;
+            w.undo_tool_calls(self.id, decision.decision_id)?;
             for (resource, commit) in &left {
                 set_commit(plan, *resource, commit);
                 let facts = json!({ "resource_id": resource, "strategy": "git_worktree", "reason": decision.question });

@@ -22,9 +22,10 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use super::{Stop, Worker, failing};
+use super::{Stop, Worker, failing, rewind};
 use crate::checkpoints::{self, Point};
 use crate::records::{self, awaiting_decision, by_key, emit};
+use crate::rewind::{end_corrections, file_states, keep_outcomes, keep_run, keep_states};
 use crate::sandboxes::OpenSandbox;
 use crate::{children, clock, sandboxes, tools};
 
@@ -281,6 +282,8 @@ impl Worker<'_> {
     ) -> Result<(), Stop> {
         let StepOutput { state, requests, progress, outcome, cost } = output;
         tracing::info!(step = run.step + 1, requests = requests.len(), "the actor has made a step");
+        let before = if requests.is_empty() { None } else { Some(keep_run(self.engine, &run)?) };
+        let heard = run.heard.iter().copied().chain(seen.iter().map(|said| said.decision_id)).collect();
         let next = ActorRun {
             step: run.step + 1,
             state,
@@ -291,6 +294,8 @@ impl Worker<'_> {
             retries: 0,
             restores: 0,
             lost_workers: 0,
+            before,
+            heard,
             ..run
         };
         self.write(|w, plan| {
@@ -413,6 +418,13 @@ impl Worker<'_> {
             _ => None,
         };
         let drift = crate::drift::look(&plan);
+        let outcome = match plan.phase {
+            Phase::Execute => {
+                let changes = self.engine.view(|r| r.changes(self.id))?;
+                Some(keep_states(self.engine, &file_states(&changes))?)
+            }
+            _ => None,
+        };
         fault::point("worker.phase-finished");
         self.write(|w, plan| {
             let mut summary = summary.clone();
@@ -421,6 +433,7 @@ impl Worker<'_> {
             if diff_ref.is_some() {
                 plan.diff_ref.clone_from(&diff_ref);
             }
+            let phase = plan.phase;
             if estimate.is_some() {
                 plan.spending.estimate.clone_from(&estimate);
             }
@@ -432,6 +445,10 @@ impl Worker<'_> {
                 });
                 emit(self.engine, w, plan, "plan.estimation_complete", facts)?;
             }
+            if let Some(outcome) = &outcome {
+                keep_outcomes(w, self.id, outcome)?;
+            }
+            end_corrections(self.engine, w, plan, phase)?;
             Ok(())
         })
     }
@@ -451,12 +468,13 @@ impl Worker<'_> {
             Some(request) => tools::paths_of(request),
             None => Vec::new(),
         };
+        let in_flight = [in_flight, rewind::in_flight(self)?].concat();
         let opened = sandboxes::open_all(self.engine, plan, &in_flight)?;
         fault::point("worker.sandbox-made");
         if opened.fresh.is_empty() && opened.kept.is_empty() {
             return Ok(opened.sandboxes);
         }
-        self.write(|w, plan| {
+        self.write_any(|w, plan| {
             for sandbox in &opened.fresh {
                 plan.sandboxes.retain(|s| s.resource_id != sandbox.resource_id);
                 plan.sandboxes.push(sandbox.clone());
@@ -475,6 +493,7 @@ impl Worker<'_> {
                 label,
                 commit: Some(commit),
                 diff: CheckpointDiff::default(),
+                stood: None,
             };
             if checkpoints::enabled(self.engine, plan) {
                 for sandbox in &opened.fresh {
@@ -521,6 +540,8 @@ pub(super) fn fresh_run(plan_id: PlanId, phase: Phase) -> ActorRun {
         retries: 0,
         restores: 0,
         lost_workers: 0,
+        before: None,
+        heard: Vec::new(),
     }
 }
 

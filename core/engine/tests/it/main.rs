@@ -5,6 +5,7 @@
 mod checkpoints;
 mod child_plans;
 mod config;
+mod corrections;
 mod events;
 mod harness;
 mod init;

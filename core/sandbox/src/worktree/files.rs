@@ -112,6 +112,19 @@ impl Worktree {
         self.carry_out(staged)
     }
 
+    /// Makes files what is given, all of them or none; `None` removes one, and one that is gone already is no error.
+    pub fn put_files(&self, files: &[(String, Option<Vec<u8>>)]) -> Result<()> {
+        let mut staged = Staged::new(self);
+        for (path, bytes) in files {
+            let path = staged.named(path)?;
+            match bytes {
+                Some(bytes) => staged.set_bytes(&path, bytes.clone())?,
+                None => staged.set(&path, None),
+            }
+        }
+        self.carry_out(staged).map(drop)
+    }
+
     /// Every tracked file and every untracked one that is not ignored, in path order; neither submodules nor files
     /// whose names are not text.
     pub fn list_files(&self) -> Result<Vec<SandboxFile>> {

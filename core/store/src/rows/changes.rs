@@ -30,7 +30,11 @@ fn change(row: &Row<'_>) -> rusqlite::Result<Change> {
     })
 }
 
-fn select(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Vec<Change>, Fault> {
+pub(super) fn select(
+    conn: &Connection,
+    rest: &str,
+    params: impl rusqlite::Params,
+) -> Result<Vec<Change>, Fault> {
     let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM changes {rest}"))?;
     let rows = statement.query_map(params, change)?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -3,6 +3,7 @@
 mod automation;
 mod changes;
 mod children;
+mod corrections;
 mod decisions;
 mod events;
 mod invariants;

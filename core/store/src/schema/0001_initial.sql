@@ -307,7 +307,8 @@ CREATE TABLE correction_attempts (
     correction_attempt_id TEXT PRIMARY KEY,
     plan_id TEXT NOT NULL REFERENCES plans(plan_id),
     original_decision_id TEXT NOT NULL REFERENCES decisions(decision_id),
-    new_decision_id TEXT REFERENCES decisions(decision_id),
+    -- Chosen when it is asked for, recorded when what hung on the original is taken back.
+    new_decision_id TEXT,
     mode TEXT NOT NULL CHECK (mode IN ('revert', 'append')),
     guidance TEXT NOT NULL,
     archived_artifacts_path TEXT,
@@ -315,7 +316,8 @@ CREATE TABLE correction_attempts (
     created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')),
     completed_at TEXT,
     original_subtree_snapshot TEXT,
-    correction_reason TEXT
+    correction_reason TEXT,
+    data TEXT NOT NULL
 );
 
 CREATE INDEX idx_corrections_plan ON correction_attempts(plan_id);

@@ -50,6 +50,24 @@ Examples:
   agents plan prompt 01HXM8C2 --decision 01HXM9A1 'Remove the import'
   agents plan prompt 01HXM8C2 'Do not touch the tests'")]
     Prompt(PromptArgs),
+    /// Decide something otherwise, and do again what hung on it; or add work to it.
+    #[command(after_help = "\
+Examples:
+  agents plan correct --mode revert --guidance 2 --dry-run 01HXM9A1
+  agents plan correct --mode revert -g 'Leave alone' --yes 01HXM9A1
+  agents plan correct --mode append -g 'Also add rate limiting' 01HXM9A1
+
+Revert shows what is taken back and asks. What does not hang on the decision stays as it is.")]
+    Correct(CorrectArgs),
+    /// Bring a plan back to a checkpoint.
+    #[command(after_help = "\
+Examples:
+  agents plan rollback 01HXM8C2 cp_01HXM9C4
+  agents plan rollback --dry-run 01HXM8C2 01HXM9C4
+  agents plan rollback --yes 01HXM8C2 --checkpoint cp_01HXM9C4
+
+It makes a checkpoint first, so that one can go forward again. `agents plan artifacts` lists checkpoints.")]
+    Rollback(RollbackArgs),
     /// Show a plan's decisions as a tree.
     #[command(
         after_help = "Examples:\n  agents plan tree 01HXM8C2\n  agents plan tree --show-superseded 01HXM8C2"
@@ -64,8 +82,9 @@ Examples:
     #[command(after_help = "\
 Examples:
   agents plan diff 01HXM8C2
-  agents plan diff 01HXM8C2 --format json | jq -r '.data.files[].patch' | git apply --check")]
-    Diff(PlanArgs),
+  agents plan diff 01HXM8C2 --format json | jq -r '.data.files[].patch' | git apply --check
+  agents plan diff --correction 01HXM9B7")]
+    Diff(DiffArgs),
     /// List the files a plan changed, and its checkpoints.
     #[command(after_help = "Examples:\n  agents plan artifacts 01HXM8C2")]
     Artifacts(PlanArgs),
@@ -107,6 +126,8 @@ impl PlanCommand {
             Self::Status(_) => "plan status",
             Self::Cancel(_) => "plan cancel",
             Self::Prompt(_) => "plan prompt",
+            Self::Correct(_) => "plan correct",
+            Self::Rollback(_) => "plan rollback",
             Self::Tree(_) => "plan tree",
             Self::Explain(_) => "plan explain",
             Self::Diff(_) => "plan diff",
@@ -219,6 +240,76 @@ pub struct PromptArgs {
     /// Return at once; the plan goes on in the background.
     #[arg(long)]
     pub detach: bool,
+}
+
+/// What `plan diff` takes.
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// The plan's id or the beginning of it.
+    #[arg(required_unless_present = "correction", conflicts_with = "correction")]
+    pub plan: Option<String>,
+    /// Compare the files before and after this correction (its id, or that of the decision it made).
+    #[arg(long, value_name = "CORRECTION")]
+    pub correction: Option<String>,
+}
+
+/// How a decision is corrected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum CorrectMode {
+    /// It is replaced; what hangs on it is taken back and done again.
+    Revert,
+    /// It stays; a child plan adds work to it.
+    Append,
+}
+
+impl From<CorrectMode> for agents_domain::correction::CorrectionMode {
+    fn from(mode: CorrectMode) -> Self {
+        match mode {
+            CorrectMode::Revert => Self::Revert,
+            CorrectMode::Append => Self::Append,
+        }
+    }
+}
+
+/// What `plan correct` takes.
+#[derive(Debug, Args)]
+pub struct CorrectArgs {
+    /// The decision's id or the beginning of it.
+    pub decision: String,
+    /// Replace it, or add to it.
+    #[arg(long)]
+    pub mode: CorrectMode,
+    /// The number of an option, its text, or what shall be decided in your own words.
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub guidance: String,
+    /// Only show what would happen and what it would cost.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Whether to ask.
+    #[command(flatten)]
+    pub yes: Yes,
+    /// Return at once; the plan goes on in the background.
+    #[arg(long)]
+    pub detach: bool,
+}
+
+/// What `plan rollback` takes.
+#[derive(Debug, Args)]
+pub struct RollbackArgs {
+    /// The plan's id or the beginning of it.
+    pub plan: String,
+    /// The checkpoint's id or the beginning of it.
+    #[arg(required_unless_present = "checkpoint_flag", conflicts_with = "checkpoint_flag")]
+    pub checkpoint: Option<String>,
+    /// The same as an option.
+    #[arg(long = "checkpoint", value_name = "CHECKPOINT")]
+    pub checkpoint_flag: Option<String>,
+    /// Only show what would happen.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Whether to ask.
+    #[command(flatten)]
+    pub yes: Yes,
 }
 
 /// What `plan tree` takes.

@@ -45,7 +45,7 @@ fn the_commands_are_those_that_are_built() {
     let expected = "quickstart version info diagnostics init resource:add,list,show,remove \
                     project:create,list,show,delete,link-resource,unlink-resource lsp:add,list,show,remove,detect,install,check,serve \
                     validation:add,attach,detach tool:list,show,remove action:create,list,show,archive \
-                    plan:use,execute,apply,status,cancel,prompt,tree,explain,diff,artifacts,errors,blame,list,follow config:set,get,list";
+                    plan:use,execute,apply,status,cancel,prompt,correct,rollback,tree,explain,diff,artifacts,errors,blame,list,follow config:set,get,list";
     let expected: Vec<String> = expected
         .split_whitespace()
         .flat_map(|group| match group.split_once(':') {

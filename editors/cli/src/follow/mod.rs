@@ -83,7 +83,8 @@ pub fn status(engine: &Engine, plan: PlanId) -> Result<StatusOutput, Error> {
 
 /// Whether a worker has the plan or shall take it.
 pub fn runs(status: &StatusOutput) -> bool {
-    status.awaiting.is_none() && matches!(status.state, State::Queued | State::Processing)
+    status.rewinding
+        || (status.awaiting.is_none() && matches!(status.state, State::Queued | State::Processing))
 }
 
 /// Shows what happens to a plan after an event until it pauses or ends, and returns where it stands then.
@@ -105,8 +106,7 @@ pub fn until_pause(run: &Run, engine: &Engine, plan: PlanId, since: i64) -> Resu
             if events.iter().any(gets_on) {
                 nurse.sees_life();
             }
-            let moved =
-                events.iter().any(|e| e.event_type.starts_with("plan.") && e.event_type != "plan.progress");
+            let moved = events.iter().any(moves);
             events.iter().for_each(|event| live.event(event));
             if events.iter().any(|event| event.event_type == "plan.worker_lost") {
                 run.out.warn("An earlier worker died; a new one goes on from the last committed step");
@@ -137,6 +137,15 @@ fn after_cleanup(engine: &Engine, mut standing: StatusOutput) -> Result<StatusOu
         standing = status(engine, standing.plan_id)?;
     }
     Ok(standing)
+}
+
+/// Whether a plan may stand elsewhere after an event.
+fn moves(event: &Event) -> bool {
+    match event.event_type.as_str() {
+        "plan.progress" => false,
+        "checkpoint.restored" | "correction.applied" => true,
+        other => other.starts_with("plan."),
+    }
 }
 
 /// Whether an event shows that work was done which need not be done again; a worker that dies over and over at the same

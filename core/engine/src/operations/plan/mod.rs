@@ -1,9 +1,12 @@
 //! Operations on plans.
 
+mod append;
 mod arguments;
 mod blame;
 mod changes;
 mod child_plans;
+mod correct;
+mod correction_diff;
 mod create;
 mod discard;
 mod errors;
@@ -13,6 +16,7 @@ mod lifecycle;
 mod list;
 mod profile;
 mod prompt;
+mod rollback;
 mod status;
 mod tree;
 mod validations;
@@ -25,6 +29,8 @@ pub(crate) use lifecycle::apply_refused;
 pub use blame::{Blame, BlameOutput, BlamedSegment, StrategyBehind};
 pub use changes::{Artifacts, ArtifactsOutput, Diff, DiffOutput};
 pub use child_plans::ChildPlan;
+pub use correct::{Correct, CorrectOutput};
+pub use correction_diff::{CorrectionDiff, CorrectionDiffOutput};
 pub use create::{Use, UseOutput};
 pub use discard::{Discard, DiscardOutput};
 pub use errors::{Errors, ErrorsOutput};
@@ -33,6 +39,7 @@ pub use guard::{Guard, GuardOutput};
 pub use lifecycle::{Apply, ApplyOutput, Cancel, CancelOutput, Execute, ExecuteOutput};
 pub use list::{List, ListOutput};
 pub use prompt::{Prompt, PromptOutput};
+pub use rollback::{Rollback, RollbackOutput};
 pub use status::{Status, StatusOutput};
 pub use tree::{Tree, TreeNode, TreeOutput};
 pub use validations::{Summary as ValidationSummary, ValidationView};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::records::{self, advance};
-use crate::{Engine, Operation, worker};
+use crate::{Engine, Operation, rewind, worker};
 
 /// Answers what a plan waits for, or gives it guidance for its next step.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -87,7 +87,7 @@ impl Operation for Prompt {
         }
         self.check_apply(engine, id, &text)?;
         let context_ref = engine.store.put_blob(json!({ "guidance": text }).to_string().as_bytes())?;
-        let state_ref = engine.store.put_blob(b"null")?;
+        let state_ref = state_now(engine, id)?;
         let output = engine.write(|w| {
             let mut plan = w.plan(id)?.ok_or_else(|| crate::lookup::missing_plan(id))?;
             let before = state_word(&plan);
@@ -114,18 +114,7 @@ impl Operation for Prompt {
                 None => plan.awaiting.clone(),
             };
             let answer = Answer::parse(&text, asked.as_ref());
-            let option = match (answer, &asked) {
-                (Answer::Option(at), Some(asked)) => {
-                    Some(asked.options.get(at).cloned().ok_or_else(|| {
-                        Error::validation(format!(
-                            "there is no option {text}: there are {}",
-                            asked.options.len()
-                        ))
-                        .detail(numbered(&asked.options))
-                    })?)
-                }
-                _ => None,
-            };
+            let option = option_meant(&text, asked.as_ref())?;
             let intervention = records::intervention(
                 w,
                 &plan,
@@ -212,9 +201,29 @@ impl Prompt {
     }
 }
 
+/// The option that is meant by its number or its text; `None` for words of one's own. A number that none has is refused.
+pub(super) fn option_meant(text: &str, asked: Option<&Awaiting>) -> Result<Option<String>> {
+    let (Answer::Option(at), Some(asked)) = (Answer::parse(text, asked), asked) else { return Ok(None) };
+    let option = asked.options.get(at).cloned().ok_or_else(|| {
+        Error::validation(format!("there is no option {text}: there are {}", asked.options.len()))
+            .detail(numbered(&asked.options))
+    })?;
+    Ok(Some(option))
+}
+
 /// Options as `plan prompt` counts them.
 fn numbered(options: &[String]) -> String {
     options.iter().enumerate().map(|(at, o)| format!("{}. {o}", at + 1)).collect::<Vec<_>>().join("\n")
+}
+
+/// Where the actor is when a person says something beside a question: a correction of it goes on from there.
+fn state_now(engine: &Engine, id: PlanId) -> Result<String> {
+    let run =
+        engine.view(|r| Ok(r.plan(id)?.map(|plan| r.actor_run(id, plan.phase)).transpose()?.flatten()))?;
+    match run {
+        Some(run) => rewind::keep_run(engine, &run),
+        None => Ok(engine.store.put_blob(b"null")?),
+    }
 }
 
 /// The state as the prompt's transition shows it.

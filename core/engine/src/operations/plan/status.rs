@@ -48,6 +48,8 @@ pub struct StatusOutput {
     pub activity: Option<Activity>,
     /// A worker holds the plan.
     pub worker_alive: bool,
+    /// It is being taken back to an earlier point; what it waits for comes after that.
+    pub rewinding: bool,
     pub timing: Timing,
     pub execution: Execution,
     pub summaries: std::collections::BTreeMap<Phase, PhaseSummary>,
@@ -207,6 +209,7 @@ impl Operation for Status {
                 .filter(|_| plan.state == State::Processing && plan.awaiting.is_none())
                 .map(activity),
             worker_alive,
+            rewinding: engine.view(|r| r.rewind(id))?.is_some(),
             timing: Timing {
                 started: plan.created_at.seconds_rfc3339(),
                 elapsed: clock_text(total),

@@ -142,6 +142,6 @@ fn describe(decision: &Decision) -> String {
     format!("{} -> {}", first_line(&decision.question), first_line(&decision.chosen_option))
 }
 
-fn first_line(text: &str) -> String {
+pub(super) fn first_line(text: &str) -> String {
     text.lines().find(|l| !l.trim().is_empty()).unwrap_or_default().trim().to_owned()
 }

@@ -234,6 +234,8 @@ fn actor_runs_are_kept_per_phase(store: &dyn Store) {
         retries: 0,
         restores: 0,
         lost_workers: 1,
+        before: None,
+        heard: Vec::new(),
     };
     write(store, |w| {
         w.insert_plan(&plan)?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use agents_domain::ids::DecisionId;
 use agents_engine::Engine;
-use agents_engine::operations::plan::{Artifacts, Diff, DiffOutput, Errors, Tree, TreeNode};
+use agents_engine::operations::plan::{Artifacts, CorrectionDiff, Diff, DiffOutput, Errors, Tree, TreeNode};
 use serde_json::Value;
 
 use crate::commands::{json, listed};
@@ -38,6 +38,38 @@ pub fn diff(run: &Run, plan: &str) -> Outcome {
         .pick(&data, "risk_assessment.breaking_changes", "Breaking Changes", Kind::Text);
     out.set_data(data);
     out.ok("Diff generated");
+    Ok(())
+}
+
+/// The files before and after a correction.
+pub fn correction(run: &Run, correction: &str) -> Outcome {
+    let out = &run.out;
+    let found = run.env.engine()?.call(CorrectionDiff { correction: correction.to_owned() })?;
+    let data = json(&found)?;
+    out.panel(None, "Correction Diff")
+        .pick(&data, "correction_diff.correction", "Correction", Kind::Id)
+        .pick(&data, "correction_diff.original_decision", "Original Decision", Kind::Id)
+        .pick(&data, "correction_diff.mode", "Mode", Kind::Text)
+        .pick(&data, "correction_diff.guidance", "Guidance", Kind::Text)
+        .pick(&data, "correction_diff.state", "State", Kind::State)
+        .pick(&data, "correction_diff.files_changed", "Files Changed", Kind::Count)
+        .pick(&data, "correction_diff.new_insertions", "New Insertions", Kind::Count)
+        .pick(&data, "correction_diff.new_deletions", "New Deletions", Kind::Count);
+    let columns = vec![
+        col("file", "File").kind(Kind::Path),
+        col("before", "Before (original)"),
+        col("after", "After (corrected)"),
+    ];
+    out.table(None, "Comparison", columns).rows(&data["comparison"]).when_empty("changed files", &[]);
+    for file in &found.patch_preview {
+        out.diff(None, &file.patch);
+    }
+    let unfinished = found.correction_diff.in_progress;
+    out.set_data(data);
+    out.ok("Correction diff generated");
+    if unfinished {
+        out.info("The work is not done again yet; this is how far it is");
+    }
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 mod apply;
 mod blame;
 pub(super) mod changes;
+mod correct;
 mod explain;
 mod follow;
 mod guard;
@@ -33,7 +34,12 @@ pub fn run(run: &Run, command: PlanCommand) -> Outcome {
         PlanCommand::Status(args) => status::run(run, &args.plan),
         PlanCommand::Tree(args) => tree::run(run, args),
         PlanCommand::Explain(args) => explain::run(run, args),
-        PlanCommand::Diff(args) => changes::diff(run, &args.plan),
+        PlanCommand::Correct(args) => correct::correct(run, args),
+        PlanCommand::Rollback(args) => correct::rollback(run, args),
+        PlanCommand::Diff(args) => match args.correction {
+            Some(correction) => changes::correction(run, &correction),
+            None => changes::diff(run, &args.plan.unwrap_or_default()),
+        },
         PlanCommand::Artifacts(args) => changes::artifacts(run, &args.plan),
         PlanCommand::Errors(args) => changes::errors(run, &args.plan),
         PlanCommand::Guard(args) => guard::run(run, &args.plan),
