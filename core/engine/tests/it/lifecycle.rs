@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::harness::{Bench, git};
 
 /// One choice with two options, confidence 0.7, then one edit of `a.txt` under it, checkpointed.
-fn choose_and_edit() -> Value {
+pub fn choose_and_edit() -> Value {
     json!({
         "strategize": [
             { "requests": [decision("strategy/x", "strategy_choice", null_parent(), 0.7)] },

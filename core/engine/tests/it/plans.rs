@@ -11,6 +11,7 @@ use agents_store::SqliteStore;
 use serde_json::{Value, json};
 
 use crate::harness::{Asked, Bench, Cast, NoServers, git};
+use crate::lifecycle::choose_and_edit;
 
 const TEMPLATED: &str = "name: local/rename\ndescription: Rename {{ from }} to {{ to }}\n\
     definition_of_done: No {{ from }} is left\nstrategy_actor: local/scripted\nexecution_actor: local/scripted\n\
@@ -104,7 +105,9 @@ fn a_plan_on_many_projects_says_all_it_was_made_with() {
 // APP-013: a resource that two projects share has one sandbox, and one commit
 #[test]
 fn a_shared_resource_has_one_sandbox_and_one_commit() {
-    let bench = bench();
+    let actor: Arc<dyn Actor> = Arc::new(Scripted::new(choose_and_edit()));
+    let bench = Bench::new(&[("a.txt", "one\ntwo\nthree\n")], &[("local/scripted", actor)]);
+    bench.action("local/do", "local/scripted", "local/scripted", "");
     bench.ok("registry/project/create", json!({ "name": "docs", "resources": ["repo"] }));
     let made = bench.ok(
         "plan/use",
@@ -117,6 +120,7 @@ fn a_shared_resource_has_one_sandbox_and_one_commit() {
     let of =
         |kind: &str| all["events"].as_array().unwrap().iter().filter(|e| e["event_type"] == kind).count();
     assert_eq!((of("sandbox.created"), of("sandbox.committed")), (1, 1));
+    assert_eq!(git(&bench.repo(), &["rev-list", "--count", "HEAD"]), "2");
 }
 
 // PLAN-040, PROF-023: the strongest level names the profile

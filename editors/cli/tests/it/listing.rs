@@ -122,7 +122,7 @@ fn a_replaced_decision_is_counted_and_shown_on_demand() {
     let shown = world.json(&["plan", "tree", "--show-superseded", &plan]);
     assert!(flat(&shown) >= 1, "{shown:#}");
     let plain = world.run_in("plain", &["plan", "tree", "--show-superseded", &plan]).stdout;
-    assert!(plain.contains("superseded"), "{plain}");
+    assert!(plain.contains("replaced by"), "{plain}");
 
     let root = hidden["data"]["tree"]["decision_id"].as_str().unwrap();
     let explained = world.json(&["plan", "explain", root]);

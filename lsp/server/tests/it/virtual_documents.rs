@@ -21,7 +21,7 @@ fn a_plan_its_diff_and_a_decision_are_texts() {
         format!("# Plan {plan}\n").as_str(),
         "- phase: execute, complete, attempt 1",
         "- waits: ",
-        "  - implementation\\_choice: How about impl/x? -> Fix it (0.75)",
+        "  - implementation_choice: How about impl/x? -> Fix it (0.75)",
         "`a.txt` modified",
         "## Checkpoints",
     ] {
