@@ -1,11 +1,12 @@
 //! Whole-program tests: the real binary in a home of its own, on real repositories.
 //!
-//! `servers` works with real language servers, `invariants` with what plans keep to, `faulty` with one that misbehaves,
+//! `builtins` are the other built-in actors, `servers` works with real language servers, `invariants` with what plans keep to, `faulty` with one that misbehaves,
 //! `repositories` with checkouts that are hard to handle, `plain` reads what people read, `faults` with killed
 //! processes and broken disks.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "what a helper cannot do fails the test")]
 
 mod architecture;
+mod builtins;
 #[path = "../faults/mod.rs"]
 mod faults;
 mod faulty;

@@ -8,6 +8,7 @@ use agents_domain::ports::actor::{Actor, Actors, Reconciler};
 
 use crate::fixer::FixDiagnostics;
 use crate::reconcile::ReconcileInvariants;
+use crate::revert::RevertPlan;
 
 /// The actors of this crate by name, and any that are added.
 pub struct BuiltIn {
@@ -16,12 +17,15 @@ pub struct BuiltIn {
 }
 
 impl BuiltIn {
-    /// `builtin/fix-diagnostics`, for both phases, and `builtin/reconcile-invariants`.
+    /// All actors of this crate: `builtin/fix-diagnostics`, `builtin/revert-plan`, each for both phases, and
+    /// `builtin/reconcile-invariants`.
     pub fn new() -> Self {
-        let mut actors: BTreeMap<QualifiedName, Arc<dyn Actor>> = BTreeMap::new();
-        if let Ok(name) = QualifiedName::parse_in("fix-diagnostics", "builtin") {
-            actors.insert(name, Arc::new(FixDiagnostics));
-        }
+        let all: [(&str, Arc<dyn Actor>); 2] =
+            [("fix-diagnostics", Arc::new(FixDiagnostics)), ("revert-plan", Arc::new(RevertPlan))];
+        let named = all
+            .into_iter()
+            .filter_map(|(name, actor)| Some((QualifiedName::parse_in(name, "builtin").ok()?, actor)));
+        let actors = named.collect();
         let mut reconcilers: BTreeMap<QualifiedName, Arc<dyn Reconciler>> = BTreeMap::new();
         if let Ok(name) = QualifiedName::parse_in("reconcile-invariants", "builtin") {
             reconcilers.insert(name, Arc::new(ReconcileInvariants));
@@ -67,11 +71,12 @@ mod tests {
 
     // ACT-005
     #[test]
-    fn the_fixer_is_found_by_its_name_and_nothing_else_is() {
+    fn actors_are_found_by_their_names_and_nothing_else_is() {
         let actors = BuiltIn::new();
-        let name: QualifiedName = "builtin/fix-diagnostics".parse().unwrap();
-        assert_eq!(actors.names(), std::slice::from_ref(&name));
-        assert!(actors.find(&name).is_some());
+        for name in ["fix-diagnostics", "revert-plan"] {
+            let name = QualifiedName::parse_in(name, "builtin").unwrap();
+            assert!(actors.names().contains(&name) && actors.find(&name).is_some());
+        }
         assert!(actors.find(&"local/fix-diagnostics".parse().unwrap()).is_none());
         let name: QualifiedName = "builtin/reconcile-invariants".parse().unwrap();
         assert_eq!(actors.reconcilers(), std::slice::from_ref(&name));

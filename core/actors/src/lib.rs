@@ -7,14 +7,18 @@
 //! - [`BuiltIn`] finds actors by name.
 //! - `builtin/fix-diagnostics` ([`FixDiagnostics`]) decides in Strategize what to do about each kind of finding of the
 //!   registered language servers, and does it in Execute.
+//! - `builtin/revert-plan` ([`RevertPlan`]) takes an applied plan back, or some of its decisions.
 //! - `builtin/reconcile-invariants` ([`ReconcileInvariants`]) says which invariants are in force in a plan.
 //! - [`scripted::Scripted`] plays a script, for tests of whatever runs actors.
 
 mod builtin;
+mod common;
 mod fixer;
 mod reconcile;
+mod revert;
 pub mod scripted;
 
 pub use builtin::BuiltIn;
 pub use fixer::FixDiagnostics;
 pub use reconcile::ReconcileInvariants;
+pub use revert::RevertPlan;

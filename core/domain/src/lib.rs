@@ -16,6 +16,7 @@ pub mod ids;
 pub mod interpolate;
 pub mod invariant;
 pub mod language_server;
+pub mod merge;
 pub mod name;
 pub mod note;
 pub mod plan;

@@ -62,6 +62,13 @@ pub enum FileEdit {
         /// Its whole text.
         text: String,
     },
+    /// Gives a file its whole content, new or not.
+    Write {
+        /// The file.
+        path: String,
+        /// What it says then.
+        content: Content,
+    },
     /// Moves a file, refused when the target exists.
     Rename {
         /// From.
@@ -76,12 +83,37 @@ pub enum FileEdit {
     },
 }
 
+/// The content of a file: its text, or its bytes where they are no UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Content {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Content {
+    /// Of these bytes.
+    pub fn of(bytes: Vec<u8>) -> Self {
+        String::from_utf8(bytes).map_or_else(|error| Self::Bytes(error.into_bytes()), Self::Text)
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
 impl FileEdit {
     /// The file it touches (the source of a rename).
     pub fn path(&self) -> &str {
         match self {
             Self::Edit { path, .. }
             | Self::Create { path, .. }
+            | Self::Write { path, .. }
             | Self::Rename { path, .. }
             | Self::Delete { path } => path,
         }

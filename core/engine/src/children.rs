@@ -68,7 +68,7 @@ pub(crate) fn prepare(engine: &Engine, parent: &Plan, draft: &SpawnDraft) -> Res
     }
     let name = draft.action.as_ref().unwrap_or(&parent.action);
     let own = *name == parent.action;
-    let action = engine.view(|r| r.action(name))?.ok_or_else(|| {
+    let action = engine.view(|r| crate::built_in::action(r, name))?.ok_or_else(|| {
         Error::not_found(format!("there is no action `{name}` to make a child plan from"))
             .suggest("agents action list")
     })?;

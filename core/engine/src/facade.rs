@@ -106,6 +106,7 @@ operations![
     ops::plan::Apply,
     ops::plan::Cancel,
     ops::plan::Discard,
+    ops::plan::Revert,
     ops::plan::Prompt,
     ops::plan::Correct,
     ops::plan::CorrectionDiff,

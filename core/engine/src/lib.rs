@@ -4,6 +4,7 @@
 //! any process can start and any process can watch through events.
 
 pub mod blame;
+mod built_in;
 mod checkpoints;
 mod children;
 mod clock;

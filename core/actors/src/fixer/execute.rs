@@ -33,10 +33,10 @@ use super::record::{self, How, Trouble};
 use super::round::{self, Mode, Round, RoundOf, Tally};
 use super::source::Need;
 use super::strategize::{GO_ON, TRY_AGAIN, says_go_on, unused_words};
-use super::survey::first_line;
 use super::texts::Texts;
 use super::verify::{Known, Problem, SyntaxErrors};
 use super::{Halt, clamp, from_state, internal, to_state};
+use crate::common::first_line;
 
 pub(super) use reading::drop_removed;
 use reading::{call_id, file_events, made_by, nothing_to_do, silence};

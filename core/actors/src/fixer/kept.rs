@@ -15,7 +15,7 @@ use super::propose::{places, plan};
 
 /// The invariants of a plan, asked about files.
 #[derive(Clone, Copy)]
-pub(super) struct Kept<'a>(pub &'a [Enforced]);
+pub(crate) struct Kept<'a>(pub &'a [Enforced]);
 
 impl<'a> Kept<'a> {
     /// The sentence that keeps a file as it is.

@@ -7,6 +7,8 @@ use agents_domain::ports::language_servers::{CodeActionOffer, LanguageWorkspace}
 use futures::future::join_all;
 
 use super::baseline::Answers;
+pub(super) use crate::common::go_on;
+
 use super::{Halt, clamp};
 
 /// Files asked about at a time.
@@ -17,11 +19,6 @@ const ACTIONS_AT_A_TIME: usize = 16;
 /// Shows progress.
 pub(super) fn progress(host: &dyn ActorHost, label: &str, done: usize, total: usize) {
     host.progress(Progress { label: label.to_owned(), done: clamp(done), total: Some(clamp(total)) });
-}
-
-/// Ends the work when the plan is to stop.
-pub(super) fn go_on(host: &dyn ActorHost) -> Result<(), Halt> {
-    if host.stopping() { Err(Halt::Stopping) } else { Ok(()) }
 }
 
 /// What the servers say about files.

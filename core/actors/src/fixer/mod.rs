@@ -25,16 +25,15 @@ mod survey;
 mod texts;
 mod verify;
 
+pub(crate) use kept::Kept;
+pub(crate) use options::{LEAVE_ALONE, match_answer};
+
 use agents_domain::plan::Phase;
 use agents_domain::ports::BoxFuture;
-use agents_domain::ports::actor::{
-    Actor, ActorFailure, ActorHost, StepCost, StepInput, StepOutcome, StepOutput,
-};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
-
+use agents_domain::ports::actor::{Actor, ActorFailure, ActorHost, StepInput, StepOutput};
 use agents_domain::words::{agree, count, sentence, share};
+
+use crate::common::{Halt, clamp, from_state, internal, output, the, to_state};
 
 /// The actor of `builtin/fix-diagnostics`, for both phases.
 ///
@@ -57,45 +56,4 @@ impl Actor for FixDiagnostics {
             }
         })
     }
-}
-
-/// Why a long piece of work ended before it was done.
-#[derive(Debug)]
-enum Halt {
-    /// The plan is being paused or cancelled: the step returns what it had.
-    Stopping,
-    /// It cannot go on.
-    Failed(ActorFailure),
-}
-
-impl From<ActorFailure> for Halt {
-    fn from(failure: ActorFailure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-/// The workspaces or the state are not what they must be: a fault of the program, not of the person.
-fn internal(message: String) -> ActorFailure {
-    ActorFailure { message, category: "internal".to_owned(), transient: false, hints: Vec::new() }
-}
-
-fn output(state: Value, outcome: StepOutcome) -> StepOutput {
-    StepOutput { state, requests: Vec::new(), progress: None, outcome, cost: StepCost::default() }
-}
-
-fn to_state<T: Serialize>(state: &T) -> Result<Value, ActorFailure> {
-    serde_json::to_value(state).map_err(|error| internal(format!("the state cannot be written: {error}")))
-}
-
-fn from_state<T: DeserializeOwned>(state: &Value) -> Result<T, ActorFailure> {
-    T::deserialize(state).map_err(|error| internal(format!("the state cannot be read: {error}")))
-}
-
-/// `the finding`, `the 3 findings`.
-fn the(n: usize, noun: &str) -> String {
-    if n == 1 { format!("the {noun}") } else { format!("the {}", count(n, noun)) }
-}
-
-fn clamp(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
 }

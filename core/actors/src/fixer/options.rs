@@ -8,7 +8,7 @@ use super::patterns;
 use super::texts::Texts;
 
 /// The option of doing nothing about a group.
-pub(super) const LEAVE_ALONE: &str = "Leave alone";
+pub(crate) const LEAVE_ALONE: &str = "Leave alone";
 
 /// What an option is called that its server gave no title.
 const UNTITLED: &str = "Fix without a title";
@@ -246,7 +246,7 @@ fn squeeze(text: &str) -> String {
 
 /// Which option a person means: its number from 1, its text, or words of it that no other option has. `None` when the
 /// words mean none or several, or refuse one (`do not remove it`).
-pub(super) fn match_answer(answer: &str, options: &[String]) -> Option<usize> {
+pub(crate) fn match_answer(answer: &str, options: &[String]) -> Option<usize> {
     let answer = answer.trim();
     if let Ok(number) = answer.trim_end_matches(['.', ')']).parse::<usize>() {
         return number.checked_sub(1).filter(|index| *index < options.len());
@@ -290,7 +290,9 @@ pub(super) fn fits(all: &[FileEdit], texts: &mut Texts<'_>) -> bool {
         FileEdit::Edit { path, edits } => match texts.get(path) {
             Some(text) => apply_edits(&text.text, edits).is_ok(),
             None => all.iter().any(|other| match other {
-                FileEdit::Create { path: made, .. } | FileEdit::Rename { to: made, .. } => made == path,
+                FileEdit::Create { path: made, .. }
+                | FileEdit::Write { path: made, .. }
+                | FileEdit::Rename { to: made, .. } => made == path,
                 FileEdit::Edit { .. } | FileEdit::Delete { .. } => false,
             }),
         },

@@ -16,9 +16,9 @@ use super::group::PlannedGroup;
 use super::kept::Kept;
 use super::options::Class;
 use super::report::{MAX_FACTS, unused_guidance};
-use super::survey::{first_line, sample};
 use super::verify::{Known, Problem};
 use super::{Halt, agree, count, look, record, sentence, share};
+use crate::common::{first_line, sample};
 
 /// New findings of a group that are told.
 const MAX_FOLLOW_UPS: usize = 50;

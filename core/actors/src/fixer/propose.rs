@@ -8,9 +8,9 @@ use super::baseline::SurveyedWorkspace;
 use super::confidence::Factor;
 use super::group::{Group, GroupOption, PlannedGroup, PlannedOption};
 use super::options::{Class, LEAVE_ALONE};
-use super::survey::first_line;
 use super::texts::Texts;
 use super::{agree, count, share, the};
+use crate::common::first_line;
 
 /// Places that a decision names; the question says how many there are.
 pub(super) const MAX_PLACES: usize = 200;

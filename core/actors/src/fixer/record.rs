@@ -10,9 +10,9 @@ use super::confidence::{self, ApplyFacts};
 use super::group::{PlannedGroup, PlannedOption};
 use super::options::{Class, LEAVE_ALONE, match_answer};
 use super::round::{Mode, Round};
-use super::survey::first_line;
 use super::verify::Problem;
 use super::{agree, count, the};
+use crate::common::first_line;
 
 /// Rounds of edits of a group at most.
 pub(super) const MAX_ROUNDS: u32 = 5;

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use super::baseline::SurveyedWorkspace;
 use super::group::{Group, PlannedGroup, Standing};
 use super::options::{Class, LEAVE_ALONE};
-use super::survey::{Survey, first_line, sample};
+use super::survey::Survey;
 use super::{agree, clamp, count};
+use crate::common::{cut, first_line, sample};
 
 /// Groups that a summary lists one by one.
-const MAX_LINES: usize = 50;
 /// Entries of a list in the facts.
 pub(super) const MAX_FACTS: usize = 1000;
 
@@ -180,10 +180,10 @@ impl StrategyReport {
             value["choice"] = choice.into();
             groups.push(value);
         }
-        cut(&mut lines);
+        cut(&mut lines, "kinds");
         let mut rest: Vec<String> =
             self.rest.iter().map(|facts| facts.line(facts.why_none.as_deref().unwrap_or_default())).collect();
-        cut(&mut rest);
+        cut(&mut rest, "kinds");
         lines.append(&mut rest);
         lines.extend(self.gaps.iter().cloned());
         if self.unwanted > 0 {
@@ -278,12 +278,4 @@ pub(super) fn unused_guidance(guidance: &[String]) -> Option<String> {
             sample(&shown)
         )
     })
-}
-
-fn cut(lines: &mut Vec<String>) {
-    if lines.len() > MAX_LINES {
-        let more = lines.len() - MAX_LINES;
-        lines.truncate(MAX_LINES);
-        lines.push(format!("… and {more} more kinds"));
-    }
 }

@@ -13,9 +13,9 @@ use super::kept::Kept;
 use super::options::{self, Class, Offer};
 use super::patterns;
 use super::source::{Need, SourceText};
-use super::survey::first_line;
 use super::texts::Texts;
 use super::{Halt, clamp, look};
+use crate::common::{first_line, touched};
 
 /// How much of the option is applied; a person may choose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,17 +83,6 @@ impl Round {
     pub fn findings(&self) -> u32 {
         self.found.values().flat_map(BTreeMap::values).sum()
     }
-}
-
-fn touched(edits: &[FileEdit]) -> BTreeSet<String> {
-    let mut paths = BTreeSet::new();
-    for edit in edits {
-        paths.insert(edit.path().to_owned());
-        if let FileEdit::Rename { to, .. } = edit {
-            paths.insert(to.clone());
-        }
-    }
-    paths
 }
 
 /// Counts one more.

@@ -17,8 +17,9 @@ use super::group::Group;
 use super::kept::{self, Kept};
 use super::options::match_answer;
 use super::report::StrategyReport;
-use super::survey::{Survey, first_line, survey};
+use super::survey::{Survey, survey};
 use super::{Halt, clamp, count, from_state, internal, output, propose, to_state};
+use crate::common::first_line;
 
 /// Decisions that a plan makes at most; the groups after them are only counted.
 const MAX_DECISIONS: usize = 200;

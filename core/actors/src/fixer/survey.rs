@@ -16,6 +16,7 @@ use super::options;
 use super::source::Need;
 use super::texts::{MAX_FILE_BYTES, Texts};
 use super::{Halt, count};
+use crate::common::{first_line, sample};
 
 /// Findings of a group that fixes are asked for; what is more is decided with the same option.
 pub(super) const MAX_PROBES: usize = 400;
@@ -256,16 +257,4 @@ impl Survey {
         }
         lines
     }
-}
-
-/// The first line of a text.
-pub(super) fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
-}
-
-/// Some of a list, for a line of text.
-pub(super) fn sample(items: &[String]) -> String {
-    const SHOWN: usize = 3;
-    let more = if items.len() > SHOWN { ", …" } else { "" };
-    format!("{}{more}", items[..items.len().min(SHOWN)].join(", "))
 }

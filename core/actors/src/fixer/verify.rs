@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::baseline::{Answers, Handover, Overlay, Prints, SurveyedWorkspace};
 use super::source::Need;
-use super::survey::first_line;
 use super::texts::{MAX_FILE_BYTES, Texts, mentions};
+use crate::common::first_line;
 
 /// Files that may depend on a changed one and are checked with it.
 const MAX_DEPENDENTS: usize = 1000;

@@ -15,13 +15,13 @@ use serde_json::Value;
 use super::BoxFuture;
 use super::language_servers::LanguageWorkspace;
 use crate::QualifiedName;
-use crate::changes::FileDiff;
-use crate::decision::{Alternative, DecisionType, ResourceRef};
+use crate::changes::{Change, FileDiff};
+use crate::decision::{Alternative, Decision, DecisionType, ResourceRef};
 use crate::failure::FailurePattern;
 use crate::ids::{DecisionId, PlanId, ResourceId};
 use crate::invariant::{Enforced, Invariant, Reconciled};
 use crate::plan::children::SpawnDraft;
-use crate::plan::{AwaitingKind, Phase, PhaseSummary};
+use crate::plan::{AwaitingKind, Phase, PhaseSummary, State};
 use crate::validation::ValidationOutcome;
 
 /// An actor.
@@ -357,11 +357,43 @@ pub trait ActorHost: Send + Sync {
     /// The bytes of a file, confined to the workspace.
     fn read(&self, resource: ResourceId, path: &str) -> std::result::Result<Vec<u8>, ActorFailure>;
 
+    /// What another plan wrote and decided, by its id or the beginning of it. `Err` where no such records are lent.
+    fn recorded(&self, plan: &str) -> std::result::Result<RecordedPlan, ActorFailure> {
+        Err(not_lent(&format!("the records of plan {plan}")))
+    }
+
+    /// The content of a recorded file, by the hash its change names.
+    fn content(&self, hash: &str) -> std::result::Result<Vec<u8>, ActorFailure> {
+        Err(not_lent(&format!("the content {hash}")))
+    }
+
     /// Shows progress within a step.
     fn progress(&self, progress: Progress);
 
     /// The plan is being cancelled or paused; a long step returns early (its work is done again when it is resumed).
     fn stopping(&self) -> bool;
+}
+
+fn not_lent(what: &str) -> ActorFailure {
+    let message = format!("{what} cannot be looked at here");
+    ActorFailure { message, category: "io".to_owned(), transient: false, hints: Vec::new() }
+}
+
+/// What a plan left on record.
+#[derive(Debug, Clone)]
+pub struct RecordedPlan {
+    /// Its id.
+    pub plan_id: PlanId,
+    /// What it was to do.
+    pub description: String,
+    /// Its phase.
+    pub phase: Phase,
+    /// Where it stands in it.
+    pub state: State,
+    /// What it wrote, in order; what it took back itself is left out.
+    pub changes: Vec<Change>,
+    /// Its decisions, superseded ones too, in order.
+    pub decisions: Vec<Decision>,
 }
 
 /// One sandboxed resource with its language servers.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::registry;
-use crate::{Engine, Operation, clock, invariants};
+use crate::{Engine, Operation, built_in, clock, invariants};
 
 /// Registers an action from the text of its file.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -257,11 +257,14 @@ impl Operation for List {
                 ));
             }
         };
+        // Those that come with the program are listed when asked for, by their namespace.
+        let with_built_in = self.namespace.as_deref() == Some("builtin");
         let mut summary = Summary::default();
         let mut actions = Vec::new();
         let counted = engine.view(|r| {
             let count = |a: Action| Ok((r.plans_of_action(&a.definition.name)?, a));
-            r.actions()?.into_iter().map(count).collect::<StoreResult<Vec<_>>>()
+            let built_in = built_in::actions().iter().filter(|_| with_built_in).cloned();
+            r.actions()?.into_iter().chain(built_in).map(count).collect::<StoreResult<Vec<_>>>()
         })?;
         for (plans, action) in counted {
             let definition = action.definition;
@@ -344,9 +347,9 @@ impl Operation for Show {
 
 fn find(engine: &Engine, name: &str) -> Result<(Action, ActionHistory)> {
     let name = engine.name(name)?;
-    let found = engine.view(|r| match r.action(&name)? {
+    let found = engine.view(|r| match built_in::action(r, &name)? {
         Some(action) => Ok(Ok((action, r.action_history(&name)?))),
-        None => Ok(Err(r.actions()?.iter().map(|a| a.definition.name.to_string()).collect::<Vec<_>>())),
+        None => Ok(Err(built_in::names(r)?)),
     })?;
     found.map_err(|known| registry::missing("action", &name, &known, "agents action list --state all"))
 }
@@ -399,6 +402,7 @@ impl Operation for Archive {
     fn run(self, engine: &Engine) -> Result<ArchiveOutput> {
         let (found, history) = find(engine, &self.name)?;
         let name = found.definition.name;
+        built_in::check_not_built_in(&name)?;
         let archived = engine.write(|w| {
             let mut action =
                 w.action(&name)?.ok_or_else(|| Error::not_found(format!("there is no action `{name}`")))?;

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::registry;
 use crate::invariants::{self, Violation};
-use crate::{Engine, Operation, records};
+use crate::{Engine, Operation, built_in, records};
 
 /// Adds an invariant at one scope: global, a project, plans or actions.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -84,9 +84,9 @@ fn one_scope(global: bool, project: bool, plan: bool, action: bool) -> Result<Sc
 /// An action's name, when there is such an action.
 fn action_name(engine: &Engine, text: &str) -> Result<String> {
     let name = engine.name(text)?;
-    let found = engine.view(|r| match r.action(&name)? {
+    let found = engine.view(|r| match built_in::action(r, &name)? {
         Some(_) => Ok(Ok(())),
-        None => Ok(Err(r.actions()?.iter().map(|a| a.definition.name.to_string()).collect::<Vec<_>>())),
+        None => Ok(Err(built_in::names(r)?)),
     })?;
     found.map_err(|known| registry::missing("action", &name, &known, "agents action list"))?;
     Ok(name.to_string())

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use agents_domain::ids::{PlanId, ResourceId};
 use agents_domain::plan::State;
-use agents_domain::ports::actor::{ActorFailure, ActorHost, ActorWorkspace, FileEntry, Progress};
+use agents_domain::ports::actor::{
+    ActorFailure, ActorHost, ActorWorkspace, FileEntry, Progress, RecordedPlan,
+};
 use agents_domain::ports::store::{StoreExt, Watch};
 
 use crate::Engine;
@@ -49,6 +51,29 @@ impl ActorHost for Host<'_> {
 
     fn read(&self, resource: ResourceId, path: &str) -> Result<Vec<u8>, ActorFailure> {
         self.sandbox(resource)?.read(path).map_err(|e| failure(e.message))
+    }
+
+    fn recorded(&self, plan: &str) -> Result<RecordedPlan, ActorFailure> {
+        let told = |error: agents_domain::Error| ActorFailure {
+            hints: vec!["`agents plan list --state applied` lists the plans that were applied.".to_owned()],
+            ..failure(error.message)
+        };
+        let plan = self.engine.plan(plan).map_err(told)?;
+        let read = self.engine.view(|r| Ok((r.changes(plan.plan_id)?, r.decisions(plan.plan_id)?)));
+        let (changes, decisions) = read.map_err(told)?;
+        Ok(RecordedPlan {
+            plan_id: plan.plan_id,
+            description: plan.description,
+            phase: plan.phase,
+            state: plan.state,
+            changes,
+            decisions,
+        })
+    }
+
+    fn content(&self, hash: &str) -> Result<Vec<u8>, ActorFailure> {
+        let blob = self.engine.store.blob(hash).map_err(|e| failure(e.to_string()))?;
+        blob.ok_or_else(|| failure(format!("the store has no content {hash} any more")))
     }
 
     fn progress(&self, progress: Progress) {

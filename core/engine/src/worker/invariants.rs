@@ -313,6 +313,7 @@ fn foresee(sandbox: &OpenSandbox, edits: &[FileEdit]) -> Vec<Foreseen> {
                 }
             }
             FileEdit::Create { text, .. } => file.after = Some(text.clone()),
+            FileEdit::Write { content, .. } => file.after = Some(lossy(content.as_bytes())),
             FileEdit::Delete { .. } => file.after = None,
             FileEdit::Rename { to, .. } => {
                 let old = std::mem::replace(&mut file.touched.path, to.clone());

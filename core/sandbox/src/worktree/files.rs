@@ -105,6 +105,10 @@ impl Worktree {
             match edit {
                 FileEdit::Edit { path, edits } => staged.edit(path, edits)?,
                 FileEdit::Create { path, text } => staged.create(path, text)?,
+                FileEdit::Write { path, content } => {
+                    let path = staged.existing(path)?;
+                    staged.set_bytes(&path, content.as_bytes().to_vec())?;
+                }
                 FileEdit::Rename { path, to } => staged.rename(path, to).map(drop)?,
                 FileEdit::Delete { path } => staged.delete(path).map(drop)?,
             }

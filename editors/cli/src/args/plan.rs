@@ -31,6 +31,16 @@ Examples:
 
 It shows the changes and asks. By default it makes one commit on the checked-out branch.")]
     Apply(ApplyArgs),
+    /// Take an applied plan back, or some of its decisions, by a plan of its own.
+    #[command(after_help = "\
+Examples:
+  agents plan revert 01HXM8C2
+  agents plan revert 01HXM8C2 --decision 01HXM9A1
+  agents plan revert 01HXM8C2 --automation-profile manual
+
+What was changed in the files since stays; where that is not possible you are asked. The new plan is executed, shown
+and applied like any other.")]
+    Revert(RevertArgs),
     /// Show where a plan stands.
     #[command(
         visible_alias = "show",
@@ -123,6 +133,7 @@ impl PlanCommand {
             Self::Use(_) => "plan use",
             Self::Execute(_) => "plan execute",
             Self::Apply(_) => "plan apply",
+            Self::Revert(_) => "plan revert",
             Self::Status(_) => "plan status",
             Self::Cancel(_) => "plan cancel",
             Self::Prompt(_) => "plan prompt",
@@ -171,6 +182,22 @@ pub struct UseArgs {
     /// The actor that reconciles invariants, instead of the action's.
     #[arg(long, value_name = "ACTOR")]
     pub invariant_actor: Option<String>,
+    /// Return at once; the plan goes on in the background.
+    #[arg(long)]
+    pub detach: bool,
+}
+
+/// What `plan revert` takes.
+#[derive(Debug, Args)]
+pub struct RevertArgs {
+    /// The applied plan's id or the beginning of it.
+    pub plan: String,
+    /// Only this decision and those below it; may be repeated.
+    #[arg(long = "decision", value_name = "DECISION")]
+    pub decisions: Vec<String>,
+    /// How much goes on without asking, as in `plan use`.
+    #[arg(long, value_name = "PROFILE")]
+    pub automation_profile: Option<String>,
     /// Return at once; the plan goes on in the background.
     #[arg(long)]
     pub detach: bool,

@@ -10,11 +10,11 @@ use super::super::group::PlannedGroup;
 use super::super::outcome::{GroupResult, Outcome};
 use super::super::record::{self, MAX_ROUNDS, Trouble};
 use super::super::round::{self, Mode};
-use super::super::survey::first_line;
 use super::super::texts::Texts;
 use super::super::verify::{self, Problem};
 use super::super::{Halt, count, look};
 use super::{Next, Run, Stage, State, Work, drop_removed};
+use crate::common::first_line;
 
 impl Run<'_> {
     /// Files that are looked at after a round: what was touched, what the group is about, and where anything was found.

@@ -24,7 +24,7 @@ pub(super) fn made_by(edit: &FileEdit) -> Option<&str> {
     match edit {
         FileEdit::Create { path, .. } => Some(path),
         FileEdit::Rename { to, .. } => Some(to),
-        FileEdit::Edit { .. } | FileEdit::Delete { .. } => None,
+        FileEdit::Edit { .. } | FileEdit::Write { .. } | FileEdit::Delete { .. } => None,
     }
 }
 

@@ -222,6 +222,10 @@ impl Engine {
                     let old = after.insert(path.clone(), text.clone());
                     old.map_or(Ok(()), |_| Err(format!("{path} is there already")))?;
                 }
+                FileEdit::Write { path, content } => {
+                    let text = String::from_utf8(content.as_bytes().to_vec()).map_err(|e| e.to_string())?;
+                    after.insert(path.clone(), text);
+                }
                 FileEdit::Rename { path, to } => {
                     let text = after.remove(path).ok_or_else(|| format!("{path} is not there"))?;
                     after.insert(to.clone(), text);

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::arguments::check_arguments;
 use super::{profile, project_text};
 use crate::preflight::{self, Candidate};
-use crate::{Engine, Operation, clock, confidence, invariants, records, sandboxes};
+use crate::{Engine, Operation, built_in, clock, confidence, invariants, records, sandboxes};
 
 /// Makes a plan from an action and starts Strategize.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -153,7 +153,7 @@ impl Operation for Use {
 
     fn run(self, engine: &Engine) -> Result<UseOutput> {
         let action_name = engine.name(&self.action)?;
-        let action = engine.view(|r| r.action(&action_name))?.ok_or_else(|| {
+        let action = engine.view(|r| built_in::action(r, &action_name))?.ok_or_else(|| {
             Error::not_found(format!("there is no action `{action_name}`"))
                 .suggest("agents action list")
                 .suggest("agents action create --config <FILE>")

@@ -60,7 +60,9 @@ pub fn run(run: &Run, args: ApplyArgs) -> Outcome {
             let commits = data["commits"].as_array().into_iter().flatten().filter_map(Value::as_str);
             out.hint(
                 "Next Steps",
-                commits.map(|commit| format!("git show {}", &commit[..commit.len().min(12)])),
+                commits
+                    .map(|commit| format!("git show {}", &commit[..commit.len().min(12)]))
+                    .chain([format!("agents plan revert {plan}")]),
             );
         } else if files > 0 {
             out.hint("Next Steps", ["git diff", "git commit"]);

@@ -27,6 +27,7 @@ pub use follow::follow;
 pub fn run(run: &Run, command: PlanCommand) -> Outcome {
     match command {
         PlanCommand::Use(args) => start::make(run, args),
+        PlanCommand::Revert(args) => start::revert(run, args),
         PlanCommand::Execute(args) => start::execute(run, args),
         PlanCommand::Prompt(args) => start::prompt(run, args),
         PlanCommand::Cancel(args) => start::cancel(run, args),

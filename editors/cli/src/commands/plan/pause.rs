@@ -211,7 +211,8 @@ pub fn next_steps(standing: &StatusOutput) -> Vec<String> {
         let next = actions.remove(at);
         actions.insert(0, next);
     }
-    look.into_iter().chain(actions).collect()
+    let back = (standing.state == State::Applied).then(|| format!("agents plan revert {plan}"));
+    look.into_iter().chain(actions).chain(back).collect()
 }
 
 /// `data` of a verb that was not followed.

@@ -1,11 +1,12 @@
 //! The verbs that move a plan and then follow it: use, execute, prompt; and cancel.
 
 use agents_domain::plan::State;
-use agents_engine::operations::plan::{Cancel, Execute, Prompt, StatusOutput, Use};
+use agents_engine::Engine;
+use agents_engine::operations::plan::{Cancel, Execute, Prompt, Revert, StatusOutput, Use, UseOutput};
 use serde_json::Value;
 
 use super::pause::{conclude, detached, refresh};
-use crate::args::{CancelArgs, PromptArgs, StartArgs, UseArgs};
+use crate::args::{CancelArgs, PromptArgs, RevertArgs, StartArgs, UseArgs};
 use crate::commands::{bullets, json, optional, text, texts};
 use crate::failure::Outcome;
 use crate::follow;
@@ -16,11 +17,8 @@ use crate::run::Run;
 const INPUT: usize = 60;
 
 pub fn make(run: &Run, args: UseArgs) -> Outcome {
-    let out = &run.out;
-    let engine = run.env.engine()?;
-    let since = follow::now(&engine)?;
     let detach = args.detach;
-    let made = engine.call(Use {
+    let wanted = Use {
         action: args.action,
         projects: args.projects,
         arguments: args.arguments.into_iter().map(|(name, value)| (name, value.into())).collect(),
@@ -30,7 +28,26 @@ pub fn make(run: &Run, args: UseArgs) -> Outcome {
         execution_actor: args.execution_actor,
         estimation_actor: args.estimation_actor,
         invariant_actor: args.invariant_actor,
-    })?;
+    };
+    follow_new(run, detach, |engine| engine.call(wanted))
+}
+
+pub fn revert(run: &Run, args: RevertArgs) -> Outcome {
+    let wanted =
+        Revert { plan: args.plan, decisions: args.decisions, automation_profile: args.automation_profile };
+    follow_new(run, args.detach, |engine| engine.call(wanted))
+}
+
+/// Shows a plan that is made, and follows it.
+fn follow_new(
+    run: &Run,
+    detach: bool,
+    make: impl FnOnce(&Engine) -> agents_domain::Result<UseOutput>,
+) -> Outcome {
+    let out = &run.out;
+    let engine = run.env.engine()?;
+    let since = follow::now(&engine)?;
+    let made = make(&engine)?;
     let plan = made.plan_id;
     let mut data = json(&made)?;
     out.set_data(data.clone());
