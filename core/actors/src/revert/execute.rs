@@ -42,7 +42,7 @@ pub(super) fn step(input: &StepInput, host: &dyn ActorHost) -> Result<StepOutput
         state => from_state(state)?,
     };
     if let (Some(files), Some(unit)) = (state.writing.take(), handover.units.get(state.cursor)) {
-        let what = told(unit, handover);
+        let what = told(unit, &handover);
         match refused(input) {
             None => {
                 state.taken_back += 1;

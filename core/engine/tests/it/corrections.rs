@@ -428,7 +428,7 @@ fn a_rollback_that_would_lose_something_is_refused() {
     world.bench.work(&plan);
     let refused = world.bench.err("plan/rollback", ask);
     assert_eq!(refused.kind, ErrorKind::InvalidState);
-    for wanted in ["--mode append", "builtin/revert-plan"] {
+    for wanted in ["--mode append", "agents plan revert"] {
         assert!(refused.suggestions.iter().any(|s| s.contains(wanted)), "{refused:?}");
     }
 }

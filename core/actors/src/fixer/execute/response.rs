@@ -7,9 +7,9 @@ use agents_domain::validation::ValidationOutcome;
 
 use super::super::outcome::Outcome;
 use super::super::record::{self, Trouble};
-use super::super::survey::first_line;
 use super::super::{Halt, internal};
 use super::{Next, Run, Stage, State};
+use crate::common::first_line;
 
 impl Run<'_> {
     /// After the last group, with validations that are to be fixed: takes a fix back, once for each time it is asked.

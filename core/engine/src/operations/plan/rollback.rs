@@ -172,10 +172,9 @@ fn refuse(engine: &Engine, plan: &Plan) -> Result<()> {
             if plan.state != State::Applied {
                 return error;
             }
-            let projects = super::project_text(plan).replace(", ", " ");
             error
                 .suggest("agents plan correct --mode append --guidance GUIDANCE DECISION_ID")
-                .suggest(format!("agents plan use builtin/revert-plan {projects} --arg plan={id}"))
+                .suggest(format!("agents plan revert {id}"))
         },
     )?;
     worker::refuse_half_made(engine, plan)?;
