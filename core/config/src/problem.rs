@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
+use agents_domain::ports::store::ELSEWHERE;
 use agents_domain::text::{LineIndex, Range};
 use agents_domain::{Error, ErrorKind, Result};
 use schemars::JsonSchema;
@@ -47,8 +48,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The facade's error for a file that cannot be used: the first problem is the message, all of them are the detail,
-/// and `data.problems` has them as a list.
+/// The facade's error for a file that cannot be used: the message is the one problem, or how many there are; several are
+/// the detail, and `data.problems` has them as a list.
 pub fn to_error(problems: &[Problem]) -> Error {
     error_of(ErrorKind::ValidationFailed, problems)
 }
@@ -56,7 +57,11 @@ pub fn to_error(problems: &[Problem]) -> Error {
 pub(crate) fn error_of(kind: ErrorKind, problems: &[Problem]) -> Error {
     let mut errors: Vec<&Problem> = problems.iter().filter(|p| p.severity == Severity::Error).collect();
     errors.sort_by_key(|p| p.range);
-    let message = errors.first().map_or_else(|| "the file cannot be used".to_owned(), ToString::to_string);
+    let message = match errors[..] {
+        [] => "the file cannot be used".to_owned(),
+        [one] => one.to_string(),
+        [first, ..] => format!("{} cannot be used: there are {} problems in it", first.file, errors.len()),
+    };
     let mut error = Error::new(kind, message).data(serde_json::json!({ "problems": errors }));
     if errors.len() > 1 {
         error = error.detail(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
@@ -99,6 +104,9 @@ pub fn read_file(path: &Path) -> Result<String> {
             if error.kind() == std::io::ErrorKind::NotFound { ErrorKind::NotFound } else { ErrorKind::Io };
         Error::new(kind, format!("{shown}: {}", io_words(&error)))
     };
+    if path.as_os_str().is_empty() {
+        return Err(Error::new(ErrorKind::Usage, "the name of the file is empty"));
+    }
     let file = std::fs::File::open(path).map_err(io)?;
     if file.metadata().map_err(io)?.is_dir() {
         return Err(Error::new(ErrorKind::Io, format!("{shown}: it is a directory, not a file")));
@@ -116,7 +124,10 @@ pub fn read_settings(path: &Path) -> Result<String> {
         let message = format!("{}: it is a pipe or a device, not a file", path.display());
         return Err(Error::new(ErrorKind::Io, message));
     }
-    read_file(path)
+    read_file(path).map_err(|error| match error.kind {
+        ErrorKind::Io => error.suggest("name another: --config-path <PATH>").suggest(ELSEWHERE),
+        _ => error,
+    })
 }
 
 /// What an I/O error says, in the words people know.

@@ -1,5 +1,6 @@
 //! Finding things by what people type: full ids, unambiguous prefixes, names.
 
+use agents_config::nearest;
 use agents_domain::decision::Decision;
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
 use agents_domain::plan::Plan;
@@ -35,10 +36,52 @@ fn resolve<T: ToString + Copy>(kind: &str, text: &str, matches: &[T], list: &str
     }
 }
 
+/// Says so when a name stands for something else than what is asked for.
+pub(crate) fn of_other_kind(
+    r: &dyn Reader,
+    wanted: &str,
+    name: &QualifiedName,
+) -> StoreResult<Option<Error>> {
+    let profile = r.automation_profile(&name.to_string())?.is_some();
+    let found = [
+        ("action", "agents action show", r.action(name)?.is_some()),
+        ("project", "agents project show", r.project(name)?.is_some()),
+        ("resource", "agents resource show", r.resource_named(name)?.is_some()),
+        ("language server", "agents lsp show", r.language_server(name)?.is_some()),
+        ("automation profile", "agents automation-profile show", profile),
+    ];
+    let other = found.into_iter().find(|(kind, _, there)| *kind != wanted && *there);
+    Ok(other.map(|(kind, command, _)| {
+        Error::not_found(format!("`{name}` is {}, not {}", with_article(kind), with_article(wanted)))
+            .suggest(format!("{command} {name}"))
+    }))
+}
+
+fn with_article(kind: &str) -> String {
+    let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {kind}")
+}
+
 impl Engine {
+    /// The error for a name that nothing of this kind has: what it is instead, or which of the known names may have
+    /// been meant.
+    pub(crate) fn no_such(&self, kind: &str, name: &QualifiedName, known: &[String], list: &str) -> Error {
+        match self.view(|r| of_other_kind(r, kind, name)) {
+            Ok(Some(error)) => return error.suggest(list),
+            Ok(None) => {}
+            Err(error) => return error,
+        }
+        let error = Error::not_found(format!("there is no {kind} `{name}`"));
+        match nearest(&name.to_string(), known.iter().map(String::as_str)) {
+            Some(meant) => error.suggest(format!("did you mean `{meant}`?")).suggest(list),
+            None => error.suggest(list),
+        }
+    }
+
     /// The plan of an id or an unambiguous prefix of one.
     pub(crate) fn plan_id(&self, text: &str) -> Result<PlanId> {
         if !is_id_text(text) {
+            self.hint_other_kind("plan", text)?;
             return Err(Error::not_found(format!(
                 "there is no plan `{text}`: expected the id of a plan or its beginning"
             ))
@@ -47,7 +90,7 @@ impl Engine {
         let prefix = text.to_ascii_uppercase();
         let matches = self.view(|r| r.plans_starting(&prefix, LISTED + 1))?;
         if matches.is_empty() {
-            self.hint_other_kind("plan", &prefix)?;
+            self.hint_other_kind("plan", text)?;
         }
         resolve("plan", text, &matches, "agents plan list")
     }
@@ -86,53 +129,78 @@ impl Engine {
         let prefix = text.to_ascii_uppercase();
         let matches = self.view(|r| r.decisions_starting(&prefix, LISTED + 1))?;
         if matches.is_empty() {
-            self.hint_other_kind("decision", &prefix)?;
+            self.hint_other_kind("decision", text)?;
         }
         let id: DecisionId = resolve("decision", text, &matches, "agents plan tree <PLAN>")?;
         self.view(|r| r.decision(id))?.ok_or_else(missing)
     }
 
-    /// Says so when an id is of another kind than the one asked for.
-    fn hint_other_kind(&self, wanted: &str, prefix: &str) -> Result<()> {
-        let found = self.view(|r| {
-            Ok([
-                ("plan", "agents plan status", r.plans_starting(prefix, 1)?.len()),
-                ("decision", "agents plan explain", r.decisions_starting(prefix, 1)?.len()),
-                ("resource", "agents resource show", r.resources_starting(prefix, 1)?.len()),
-            ])
-        })?;
-        match found.into_iter().find(|(kind, _, n)| *kind != wanted && *n > 0) {
-            Some((kind, command, _)) => {
-                Err(Error::not_found(format!("`{prefix}` is the id of a {kind}, not of a {wanted}"))
-                    .suggest(format!("{command} {prefix}")))
-            }
-            None => Ok(()),
+    /// Says so when an id, or the beginning of one, that is none of the wanted kind is of another.
+    pub(crate) fn hint_other_kind(&self, wanted: &str, text: &str) -> Result<()> {
+        let prefix = text.to_ascii_uppercase();
+        let prefix = prefix.strip_prefix("INV_").unwrap_or(&prefix);
+        if !is_id_text(prefix) {
+            return Ok(());
         }
+        let wrong = |kind: &str| {
+            let (kind, wanted) = (with_article(kind), with_article(wanted));
+            Error::not_found(format!("`{text}` is the id of {kind}, not of {wanted}"))
+        };
+        let found = self.view(|r| {
+            if let Some(id) = r.plans_starting(prefix, 1)?.first() {
+                return Ok(Some(wrong("plan").suggest(format!("agents plan status {id}"))));
+            }
+            if let Some(id) = r.decisions_starting(prefix, 1)?.first() {
+                let error = wrong("decision").suggest(format!("agents plan explain {id}"));
+                return Ok(Some(match r.decision(*id)? {
+                    Some(decision) => error.detail(format!("it is a decision of plan {}", decision.plan_id)),
+                    None => error,
+                }));
+            }
+            if let Some(id) = r.resources_starting(prefix, 1)?.first() {
+                return Ok(Some(wrong("resource").suggest(format!("agents resource show {id}"))));
+            }
+            let invariants = r.invariants()?;
+            let known = invariants.iter().any(|i| i.invariant_id.ulid().to_string().starts_with(prefix));
+            Ok(known.then(|| wrong("invariant").suggest("agents invariant list --global")))
+        })?;
+        found.map_or(Ok(()), Err)
     }
 
     /// The resource of a name, an id, or an unambiguous prefix of an id.
     pub(crate) fn resource(&self, text: &str) -> Result<Resource> {
-        let missing =
-            || Error::not_found(format!("there is no resource `{text}`")).suggest("agents resource list");
-        if let Ok(name) = text.parse::<QualifiedName>()
-            && let Some(resource) = self.view(|r| r.resource_named(&name))?
-        {
-            return Ok(resource);
+        let list = "agents resource list";
+        let missing = || Error::not_found(format!("there is no resource `{text}`")).suggest(list);
+        if let Ok(name) = text.parse::<QualifiedName>() {
+            if let Some(resource) = self.view(|r| r.resource_named(&name))? {
+                return Ok(resource);
+            }
+            if !is_id_text(text) {
+                let known = self.view(|r| r.resources())?;
+                let known: Vec<String> =
+                    known.iter().filter_map(|r| r.name.as_ref().map(ToString::to_string)).collect();
+                return Err(self.no_such("resource", &name, &known, list));
+            }
         }
         if !is_id_text(text) {
             return Err(missing());
         }
         let prefix = text.to_ascii_uppercase();
         let matches = self.view(|r| r.resources_starting(&prefix, LISTED + 1))?;
+        if matches.is_empty() {
+            self.hint_other_kind("resource", text)?;
+        }
         let id: ResourceId = resolve("resource", text, &matches, "agents resource list")?;
         self.view(|r| r.resource(id))?.ok_or_else(missing)
     }
 
     /// A project by name.
     pub(crate) fn project(&self, name: &QualifiedName) -> Result<Project> {
-        self.view(|r| r.project(name))?.ok_or_else(|| {
-            Error::not_found(format!("there is no project `{name}`")).suggest("agents project list")
-        })
+        let found = self.view(|r| match r.project(name)? {
+            Some(project) => Ok(Ok(project)),
+            None => Ok(Err(r.projects()?.iter().map(|p| p.name.to_string()).collect::<Vec<_>>())),
+        })?;
+        found.map_err(|known| self.no_such("project", name, &known, "agents project list"))
     }
 
     /// Parses a name in the configured default namespace.

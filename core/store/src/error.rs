@@ -95,7 +95,9 @@ pub(crate) fn sql(path: &Path, error: rusqlite::Error) -> StoreError {
         ErrorCode::SystemIoFailure if failure.extended_code == ffi::SQLITE_IOERR_CORRUPTFS => {
             damaged(path, message)
         }
-        ErrorCode::SystemIoFailure => io(format!("reading or writing failed: {message}")),
+        ErrorCode::SystemIoFailure => {
+            io(format!("reading or writing failed ({message}); see whether the disk is full"))
+        }
         ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => io(format!(
             "it cannot be opened for writing ({message}); check that it and its folder are writable"
         )),
@@ -110,7 +112,16 @@ pub(crate) fn sql(path: &Path, error: rusqlite::Error) -> StoreError {
 pub(crate) fn io(path: &Path, error: &io::Error) -> StoreError {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull(folder(path)),
-        _ => StoreError::Io { path: path.display().to_string(), problem: error.to_string() },
+        _ => StoreError::Io { path: path.display().to_string(), problem: words(error) },
+    }
+}
+
+/// What the file system says, without the number it says it with.
+fn words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "permission denied: it belongs to somebody else".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only".to_owned(),
+        _ => error.to_string(),
     }
 }
 

@@ -74,6 +74,9 @@ pub enum StoreError {
     Other(String),
 }
 
+/// What helps where a data directory cannot be used.
+pub const ELSEWHERE: &str = "choose another data directory: --data-dir <PATH>, or set CLEVERAGENTS_DATA_DIR";
+
 impl From<StoreError> for crate::Error {
     fn from(error: StoreError) -> Self {
         use crate::ErrorKind;
@@ -83,7 +86,11 @@ impl From<StoreError> for crate::Error {
             StoreError::Io { .. } => ErrorKind::Io,
             _ => ErrorKind::Database,
         };
-        Self::new(kind, error.to_string())
+        let told = Self::new(kind, error.to_string());
+        match error {
+            StoreError::Io { .. } | StoreError::DiskFull(_) => told.suggest(ELSEWHERE),
+            _ => told,
+        }
     }
 }
 

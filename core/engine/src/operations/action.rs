@@ -351,7 +351,7 @@ fn find(engine: &Engine, name: &str) -> Result<(Action, ActionHistory)> {
         Some(action) => Ok(Ok((action, r.action_history(&name)?))),
         None => Ok(Err(built_in::names(r)?)),
     })?;
-    found.map_err(|known| registry::missing("action", &name, &known, "agents action list --state all"))
+    found.map_err(|known| engine.no_such("action", &name, &known, "agents action list --state all"))
 }
 
 /// Takes an action out of use; its plans go on.

@@ -35,6 +35,11 @@ fn entry(r: &dyn Reader, name: &str) -> Result<(Profile, Option<RegisteredProfil
     }
     let registered = r.automation_profiles()?.into_iter().map(|p| p.profile.name);
     let known: Vec<String> = built_in_profiles().into_iter().map(|p| p.name).chain(registered).collect();
+    if let Ok(qualified) = name.parse::<QualifiedName>()
+        && let Some(error) = crate::lookup::of_other_kind(r, "automation profile", &qualified)?
+    {
+        return Err(error.suggest(LIST));
+    }
     let error = Error::not_found(format!("there is no automation profile `{name}`"));
     Err(match agents_config::nearest(name, known.iter().map(String::as_str)) {
         Some(meant) => error.suggest(format!("did you mean `{meant}`?")).suggest(LIST),

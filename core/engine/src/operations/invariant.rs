@@ -88,7 +88,7 @@ fn action_name(engine: &Engine, text: &str) -> Result<String> {
         Some(_) => Ok(Ok(())),
         None => Ok(Err(built_in::names(r)?)),
     })?;
-    found.map_err(|known| registry::missing("action", &name, &known, "agents action list"))?;
+    found.map_err(|known| engine.no_such("action", &name, &known, "agents action list"))?;
     Ok(name.to_string())
 }
 
@@ -412,9 +412,12 @@ fn find(engine: &Engine, text: &str) -> Result<Invariant> {
         .collect();
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => Err(Error::not_found(format!("there is no invariant `{text}`"))
-            .suggest("agents invariant list --global")
-            .suggest("agents invariant list --project <PROJECT>")),
+        0 => {
+            engine.hint_other_kind("invariant", text)?;
+            Err(Error::not_found(format!("there is no invariant `{text}`"))
+                .suggest("agents invariant list --global")
+                .suggest("agents invariant list --project <PROJECT>"))
+        }
         _ => {
             let ids: Vec<String> = found.iter().take(10).map(|i| i.invariant_id.to_string()).collect();
             Err(Error::validation(format!("`{text}` is the start of several invariant ids"))

@@ -272,7 +272,7 @@ fn find(engine: &Engine, name: &str) -> Result<RegisteredServer> {
             Ok(Err(r.language_servers()?.iter().map(|s| s.definition.name.to_string()).collect::<Vec<_>>()))
         }
     })?;
-    found.map_err(|known| registry::missing("language server", &name, &known, "agents lsp list"))
+    found.map_err(|known| engine.no_such("language server", &name, &known, "agents lsp list"))
 }
 
 impl Operation for Show {

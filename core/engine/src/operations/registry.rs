@@ -1,6 +1,5 @@
 //! What the registries of actions, language servers, projects and resources have in common.
 
-use agents_config::nearest;
 use agents_domain::event::NewEvent;
 use agents_domain::ports::store::{AuditEntry, Writer};
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
@@ -34,17 +33,6 @@ pub(super) fn check_own(kind: &str, name: &QualifiedName) -> Result<()> {
         _ => return Ok(()),
     };
     Err(Error::validation(format!("{kind} cannot be called `{name}`: `{namespace}/` is for {whose}")))
-}
-
-/// The error for a name that is not registered, with the name that may have been meant.
-pub(super) fn missing(kind: &str, name: &QualifiedName, known: &[String], list: &str) -> Error {
-    let error = Error::not_found(format!("there is no {kind} `{name}`"));
-    let meant =
-        nearest(&name.to_string(), known.iter().map(String::as_str)).map(|n| format!("did you mean `{n}`?"));
-    match meant {
-        Some(meant) => error.suggest(meant).suggest(list),
-        None => error.suggest(list),
-    }
 }
 
 /// Which names a list shows.

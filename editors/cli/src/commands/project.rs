@@ -1,6 +1,7 @@
 //! `agents project`.
 
 use agents_engine::operations::project::{Create, Delete, LinkResource, List, Show, UnlinkResource};
+use agents_engine::operations::resource::Show as ShowResource;
 use serde_json::Value;
 
 use crate::args::{
@@ -237,9 +238,11 @@ fn unlink(run: &Run, args: ProjectUnlinkArgs) -> Outcome {
     let out = &run.out;
     let engine = run.env.engine()?;
     let ProjectUnlinkArgs { project, resource, yes } = args;
-    // An unknown project is refused without a question.
-    let known = engine.call(Show { name: project.clone() })?;
-    if !out.confirm(&format!("Unlink {resource} from {}?", known.project.name), yes.yes) {
+    // What cannot be unlinked is refused without a question.
+    let known = engine.call(Show { name: project.clone() })?.project.name;
+    let asked = ShowResource { resource: resource.clone() };
+    let linked = engine.call(asked)?.linked_projects.iter().any(|project| project.name == known);
+    if linked && !out.confirm(&format!("Unlink {resource} from {known}?"), yes.yes) {
         return Ok(());
     }
     let unlinked = engine.call(UnlinkResource { project, resource })?;

@@ -97,7 +97,7 @@ fn named(engine: &Engine, text: &str) -> Result<(LanguageServerDefinition, bool)
         let names = definitions.iter().map(|definition| definition.name.to_string());
         let known = catalogue::servers().iter().map(|server| server.name.clone());
         let names: Vec<String> = names.chain(known).collect();
-        return Err(registry::missing("language server", &name, &names, "agents lsp list"));
+        return Err(engine.no_such("language server", &name, &names, "agents lsp list"));
     };
     let program = locate(engine, server, &[])?.program;
     let command = program.map_or_else(|| server.command.clone(), |program| program.display().to_string());

@@ -153,9 +153,13 @@ impl Operation for Use {
 
     fn run(self, engine: &Engine) -> Result<UseOutput> {
         let action_name = engine.name(&self.action)?;
-        let action = engine.view(|r| built_in::action(r, &action_name))?.ok_or_else(|| {
-            Error::not_found(format!("there is no action `{action_name}`"))
-                .suggest("agents action list")
+        let found = engine.view(|r| match built_in::action(r, &action_name)? {
+            Some(action) => Ok(Ok(action)),
+            None => Ok(Err(r.actions()?.iter().map(|a| a.definition.name.to_string()).collect::<Vec<_>>())),
+        })?;
+        let action = found.map_err(|known| {
+            engine
+                .no_such("action", &action_name, &known, "agents action list")
                 .suggest("agents action create --config <FILE>")
         })?;
         if action.definition.state == ActionState::Archived {

@@ -432,7 +432,7 @@ fn find(engine: &Engine, name: &str) -> Result<(Project, Vec<Linked>, Vec<PlanRo
         }
         None => Ok(Err(r.projects()?.iter().map(|p| p.name.to_string()).collect::<Vec<_>>())),
     })?;
-    found.map_err(|known| registry::missing("project", &name, &known, "agents project list"))
+    found.map_err(|known| engine.no_such("project", &name, &known, "agents project list"))
 }
 
 impl Operation for Show {

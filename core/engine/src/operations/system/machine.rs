@@ -81,7 +81,10 @@ pub(super) fn file_permissions(data_dir: &Path) -> Check {
         return Check::error(
             NAME,
             format!("data dir {shown} cannot be read and written: {}", error.desc()),
-            format!("Make it yours: chmod u+rwx {shown}. Or: {ELSEWHERE}"),
+            match error {
+                nix::errno::Errno::EROFS => ELSEWHERE.to_owned(),
+                _ => format!("Make it yours: chmod u+rwx {shown}. Or: {ELSEWHERE}"),
+            },
         );
     }
     let mode = metadata.permissions().mode() & 0o777;
