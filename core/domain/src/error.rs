@@ -106,13 +106,27 @@ pub struct Error {
     pub data: Option<serde_json::Value>,
 }
 
+/// `Permission denied (os error 13)` says no more to people than `Permission denied`.
+fn without_os_numbers(mut text: String) -> String {
+    const START: &str = " (os error ";
+    while let Some(at) = text.find(START) {
+        let rest = &text[at + START.len()..];
+        let Some(end) = rest.find(')').filter(|end| rest[..*end].bytes().all(|b| b.is_ascii_digit())) else {
+            break;
+        };
+        text.replace_range(at..at + START.len() + end + 1, "");
+    }
+    text
+}
+
 /// What operations return.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// A failure with a message only.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), detail: None, suggestions: Vec::new(), data: None }
+        let message = without_os_numbers(message.into());
+        Self { kind, message, detail: None, suggestions: Vec::new(), data: None }
     }
 
     /// [`ErrorKind::NotFound`].
@@ -138,7 +152,7 @@ impl Error {
     /// Adds detail.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
-        self.detail = Some(detail.into());
+        self.detail = Some(without_os_numbers(detail.into()));
         self
     }
 
@@ -166,5 +180,18 @@ impl From<crate::ids::InvalidId> for Error {
 impl From<crate::name::InvalidName> for Error {
     fn from(error: crate::name::InvalidName) -> Self {
         Self::validation(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_the_operating_system_are_left_out() {
+        let error = Error::internal("/x: Permission denied (os error 13); /y: gone (os error 2)")
+            .detail("a (os error b)");
+        assert_eq!(error.message, "/x: Permission denied; /y: gone");
+        assert_eq!(error.detail.as_deref(), Some("a (os error b)"));
     }
 }

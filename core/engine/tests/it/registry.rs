@@ -136,7 +136,7 @@ fn a_file_with_problems_is_refused_with_every_place() {
         json!({ "config": "dir/s.yaml", "text": "name: x\nlanguages: []\ncomand: y\n" }),
     );
     assert_eq!(error.kind, ErrorKind::ValidationFailed);
-    assert_eq!(error.message, "dir/s.yaml:1:1: the key `command` is missing");
+    assert_eq!(error.message, "dir/s.yaml cannot be used: there are 3 problems in it");
     assert_eq!(
         error.detail.unwrap(),
         "dir/s.yaml:1:1: the key `command` is missing\n\

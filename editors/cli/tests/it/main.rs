@@ -7,6 +7,7 @@ mod errors;
 mod formats;
 mod known_servers;
 mod listing;
+mod mistakes;
 mod path;
 mod processes;
 mod quickstart;

@@ -163,7 +163,7 @@ pub(super) fn find(engine: &Engine, name: &QualifiedName) -> Result<ValidationDe
             Ok(Err(own.chain(BUILT_INS.iter().map(|b| b.as_str().to_owned())).collect::<Vec<_>>()))
         }
     })?;
-    found.map_err(|known| registry::missing("validation", name, &known, "agents tool list --type validation"))
+    found.map_err(|known| engine.no_such("validation", name, &known, "agents tool list --type validation"))
 }
 
 /// What a resource is called.
