@@ -205,7 +205,8 @@ fn usage_error(text: &str, program: &str) -> AppError {
     let more: Vec<&str> = rest
         .lines()
         .map(str::trim)
-        .filter(|l| !l.is_empty() && !l.starts_with("For more information"))
+        .filter(|l| !["For more information", "tip: to pass '"].iter().any(|start| l.starts_with(start)))
+        .filter(|l| !l.is_empty())
         .collect();
     let error = AppError::usage(message).suggest(format!("{program} --help"));
     if more.is_empty() { error } else { error.detail(more.join("\n")) }

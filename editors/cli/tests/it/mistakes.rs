@@ -212,3 +212,32 @@ fn a_data_directory_that_cannot_be_used_says_which_option_names_another() {
     let said = refused["error"].to_string();
     assert!(said.contains("--data-dir <PATH>") && !said.contains("os error"), "{said}");
 }
+
+// CLI-040, CLI-046: what is registered and cannot work is named with what to do.
+#[test]
+fn a_diagnosis_names_validations_and_invariants_that_cannot_work() {
+    let world = registered();
+    let check = |name: &str| {
+        let found = world.json(&["diagnostics"]);
+        let checks = found["data"]["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["check"] == name).unwrap_or_else(|| panic!("{found:#}"))
+    };
+    assert_eq!(check("Validations")["details"], "1 registered");
+    assert_eq!(check("Invariants")["details"], "none");
+    world.write("lost.yaml", "name: local/lost\ndescription: Looks\ncommand: no-such-program --check\n");
+    world.json(&["validation", "add", "--config", "lost.yaml"]);
+    let lost = check("Validation local/lost");
+    assert_eq!(
+        (&lost["status"], &lost["details"]),
+        (&json!("warn"), &json!("`no-such-program` is not on PATH"))
+    );
+    assert!(lost["fix"].as_str().unwrap().contains("agents validation add --update"), "{lost:#}");
+    world.json(&["invariant", "add", "--global", "Keep it short"]);
+    world.json(&["invariant", "add", "--global", "At most 3 changed files"]);
+    let told = check("Invariants");
+    assert_eq!(told["details"], "2, 1 of them only told to actors: no machine checks them");
+    world.json(&["invariant", "add", "--global", "Validation local/gone must pass"]);
+    let gone = check("Invariants");
+    assert_eq!(gone["status"], "warn");
+    assert_eq!(gone["details"], "`Validation local/gone must pass`: there is no validation `local/gone`");
+}

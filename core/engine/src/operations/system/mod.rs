@@ -5,6 +5,7 @@ mod git_notes;
 mod init;
 mod leftovers;
 mod machine;
+mod rules;
 
 pub use git_notes::{GitNotes, share_notes};
 pub use init::{
@@ -182,6 +183,8 @@ pub fn diagnose(situation: &Situation<'_>, more: Vec<Check>, cleanup: bool) -> R
     checks.push(machine::confinement(situation.surroundings));
     if let Database::Open(engine) = situation.database {
         checks.extend(checks::language_servers(engine, situation.surroundings));
+        checks.extend(rules::validations(engine, situation.surroundings));
+        checks.push(rules::invariants(engine));
         checks.push(checks::plans(engine));
         checks.push(leftovers::check(&leftovers));
     }

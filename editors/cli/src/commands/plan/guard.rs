@@ -1,5 +1,6 @@
 //! `agents plan guard`.
 
+use agents_domain::plan::guards::Measure;
 use agents_engine::operations::plan::Guard;
 
 use crate::commands::json;
@@ -54,7 +55,18 @@ pub fn run(run: &Run, plan: &str) -> Outcome {
     for (budget, row) in found.budgets.iter().zip(data["budgets"].as_array().into_iter().flatten()) {
         let left = if budget.left > 0.0 { Styled::from(budget.left.to_string()) } else { bad("0") };
         let flag = if budget.extended { format!("{} (extended)", budget.flag) } else { budget.flag.clone() };
-        table.row(Row::from(row).show("left", left).show("flag", flag));
+        let measure = match budget.measure {
+            Measure::StepCalls => "tool calls of a step",
+            Measure::Calls => "tool calls",
+            Measure::Cost => "US dollars",
+            Measure::TreeCost => "US dollars, with child plans",
+            Measure::Seconds => "seconds of work",
+        };
+        let row = Row::from(row)
+            .show("measure", measure)
+            .show("used", budget.used.to_string())
+            .show("limit", budget.limit.to_string());
+        table.row(row.show("left", left).show("flag", flag));
     }
     drop(table);
     let columns = vec![
