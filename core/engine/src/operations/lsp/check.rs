@@ -12,7 +12,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{locate, registered};
-use crate::operations::registry;
 use crate::{Engine, Operation, wait};
 
 /// How long a server may take to start unless it is said.

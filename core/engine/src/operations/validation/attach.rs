@@ -223,6 +223,15 @@ impl Operation for Detach {
         let attachment = match &matches[..] {
             [one] => one,
             [] => {
+                if let Ok(name) = engine.name(&self.attachment)
+                    && engine.view(|r| super::definition(r, &name))?.is_some()
+                {
+                    return Err(Error::not_found(format!(
+                        "`{name}` is a validation, not one of its attachments"
+                    ))
+                    .suggest(format!("agents tool show {name}")));
+                }
+                engine.hint_other_kind("attachment", &self.attachment)?;
                 return Err(Error::not_found(format!("there is no attachment `{}`", self.attachment))
                     .suggest("agents tool list --type validation")
                     .suggest("agents tool show <VALIDATION>"));
