@@ -96,6 +96,11 @@ fn a_name_of_another_kind_is_told_with_the_command_that_takes_it() {
             "agents lsp show local/server",
         ),
         (
+            &["validation", "detach", "--yes", "local/check"],
+            "`local/check` is a validation, not one of its attachments",
+            "agents tool show local/check",
+        ),
+        (
             &["plan", "use", "acct", "local/app"],
             "there is no action `local/acct`",
             "did you mean `local/act`?",
