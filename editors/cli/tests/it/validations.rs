@@ -45,7 +45,7 @@ fn a_validation_is_added_attached_shown_detached_and_removed() {
         &["validation", "attach", "--project", "local/app", "--plan", "01", "local/repo", "local/check"],
         &["validation", "list"],
     ] {
-        let refused = world.refused(wrong);
+        let refused = world.document(wrong);
         assert_eq!(refused["exit_code"], 2, "{wrong:?}: {refused:#}");
     }
     let shown = world.json(&["tool", "show", "local/check"]);
