@@ -32,14 +32,19 @@ pub fn refresh(data: &mut Value, standing: &StatusOutput) -> Result<(), Failure>
     if data.contains_key("sandbox") && !sandbox.is_null() {
         data.insert("sandbox".to_owned(), sandbox);
     }
-    data.insert("summary".to_owned(), summary(standing).map_or(Ok(Value::Null), json)?);
+    data.insert(
+        "summary".to_owned(),
+        summary(standing).map_or(Ok(Value::Null), |(_, summary)| json(summary))?,
+    );
     Ok(())
 }
 
-/// What the latest finished phase left.
-fn summary(standing: &StatusOutput) -> Option<&PhaseSummary> {
-    let phases = [Phase::Apply, Phase::Execute, Phase::Strategize];
-    phases.iter().filter(|phase| **phase <= standing.phase).find_map(|phase| standing.summaries.get(phase))
+/// The latest finished phase, and what it left.
+fn summary(standing: &StatusOutput) -> Option<(Phase, &PhaseSummary)> {
+    let phases = [Phase::Apply, Phase::Execute, Phase::Strategize].into_iter();
+    phases
+        .filter(|phase| *phase <= standing.phase)
+        .find_map(|phase| Some((phase, standing.summaries.get(&phase)?)))
 }
 
 /// Ends a command that followed a plan. `done` is said when nothing went wrong.
@@ -60,8 +65,8 @@ pub fn conclude(run: &Run, engine: &Engine, standing: &StatusOutput, done: &str)
         }
         _ => {}
     }
-    if let Some(summary) = summary(standing).filter(|_| standing.state != State::Applied) {
-        show_summary(out, standing.phase, summary);
+    if let Some((phase, summary)) = summary(standing).filter(|_| standing.state != State::Applied) {
+        show_summary(out, phase, summary);
     }
     let Some(awaiting) = &standing.awaiting else {
         if standing.state == State::Applied {
