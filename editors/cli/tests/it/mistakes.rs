@@ -27,6 +27,13 @@ fn everything(world: &World) -> Vec<Value> {
     lists.map(|args| world.json(args)["data"].clone()).to_vec()
 }
 
+/// Adds a global invariant; its id.
+fn invariant(world: &World, text: &str) -> String {
+    let added = world.run_in("json", &["invariant", "add", "--global", text]);
+    let id = added.stdout.split('"').find(|word| word.starts_with("inv_"));
+    id.unwrap_or_else(|| panic!("{}", added.stdout)).to_owned()
+}
+
 fn assert_not_found(world: &World, args: &[&str], message: &str, hint: &str) {
     let refused = world.refused(args);
     let error = &refused["error"];
@@ -46,7 +53,7 @@ fn a_name_of_another_kind_is_told_with_the_command_that_takes_it() {
             "agents project show local/app",
         ),
         (
-            &["plan", "use", "local/act", "local/repo"],
+            &["plan", "use", "local/act", "local/repo", "--arg", "script={}"],
             "`local/repo` is a resource, not a project",
             "agents resource show local/repo",
         ),
@@ -56,7 +63,15 @@ fn a_name_of_another_kind_is_told_with_the_command_that_takes_it() {
             "agents lsp show local/server",
         ),
         (
-            &["plan", "use", "local/act", "local/app", "--automation-profile", "local/check"],
+            &[
+                "plan",
+                "use",
+                "local/act",
+                "local/app",
+                "--arg=script={}",
+                "--automation-profile",
+                "local/check",
+            ],
             "`local/check` is a validation, not an automation profile",
             "agents tool show local/check",
         ),
@@ -105,7 +120,11 @@ fn a_name_of_another_kind_is_told_with_the_command_that_takes_it() {
             "there is no action `local/acct`",
             "did you mean `local/act`?",
         ),
-        (&["plan", "use", "act", "ap"], "there is no project `local/ap`", "did you mean `local/app`?"),
+        (
+            &["plan", "use", "act", "ap", "--arg", "script={}"],
+            "there is no project `local/ap`",
+            "did you mean `local/app`?",
+        ),
         (
             &["resource", "show", "local/rpo"],
             "there is no resource `local/rpo`",
@@ -128,14 +147,20 @@ fn an_id_of_another_kind_is_told_with_the_command_that_takes_it() {
     let resource = world.json(&["resource", "show", "local/repo"])["data"].to_string();
     let resource =
         resource.split(|c: char| !c.is_ascii_alphanumeric()).find(|word| word.len() == 26).unwrap();
-    let added = world.json(&["invariant", "add", "--global", "Keep it short"]).to_string();
-    let invariant = added.split('"').find(|word| word.starts_with("inv_")).unwrap();
+    let invariant = invariant(&world, "Keep it short");
     let before = everything(&world);
     for (group, verb, text, is, wanted, hint) in [
         ("plan", "status", decision, "a decision", "a plan", format!("agents plan explain {decision}")),
         ("plan", "execute", decision, "a decision", "a plan", format!("agents plan explain {decision}")),
         ("plan", "diff", resource, "a resource", "a plan", format!("agents resource show {resource}")),
-        ("plan", "cancel", invariant, "an invariant", "a plan", "agents invariant list --global".to_owned()),
+        (
+            "plan",
+            "cancel",
+            &*invariant,
+            "an invariant",
+            "a plan",
+            "agents invariant list --global".to_owned(),
+        ),
         ("plan", "explain", &*plan, "a plan", "a decision", format!("agents plan status {plan}")),
         ("resource", "show", &*plan, "a plan", "a resource", format!("agents plan status {plan}")),
         ("invariant", "remove", &*plan, "a plan", "an invariant", format!("agents plan status {plan}")),
@@ -237,11 +262,11 @@ fn a_diagnosis_names_validations_and_invariants_that_cannot_work() {
         (&json!("warn"), &json!("`no-such-program` is not on PATH"))
     );
     assert!(lost["fix"].as_str().unwrap().contains("agents validation add --update"), "{lost:#}");
-    world.json(&["invariant", "add", "--global", "Keep it short"]);
-    world.json(&["invariant", "add", "--global", "At most 3 changed files"]);
+    invariant(&world, "Keep it short");
+    invariant(&world, "At most 3 changed files");
     let told = check("Invariants");
     assert_eq!(told["details"], "2, 1 of them only told to actors: no machine checks them");
-    world.json(&["invariant", "add", "--global", "Validation local/gone must pass"]);
+    invariant(&world, "Validation local/gone must pass");
     let gone = check("Invariants");
     assert_eq!(gone["status"], "warn");
     assert_eq!(gone["details"], "`Validation local/gone must pass`: there is no validation `local/gone`");
