@@ -156,10 +156,13 @@ impl Error {
         self
     }
 
-    /// Adds a suggestion.
+    /// Adds a suggestion, once.
     #[must_use]
     pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
-        self.suggestions.push(suggestion.into());
+        let suggestion = suggestion.into();
+        if !self.suggestions.contains(&suggestion) {
+            self.suggestions.push(suggestion);
+        }
         self
     }
 

@@ -38,8 +38,8 @@ Examples:
   agents plan revert 01HXM8C2 --decision 01HXM9A1
   agents plan revert 01HXM8C2 --automation-profile manual
 
-What was changed in the files since stays; where that is not possible you are asked. The new plan is executed, shown
-and applied like any other.")]
+What was changed in the files since stays; where that is not possible you are asked.
+The new plan is executed, shown and applied like any other.")]
     Revert(RevertArgs),
     /// Show where a plan stands.
     #[command(

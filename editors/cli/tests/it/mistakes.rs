@@ -24,7 +24,11 @@ fn everything(world: &World) -> Vec<Value> {
         &["tool", "list"],
         &["automation-profile", "list"],
     ];
-    lists.map(|args| world.json(args)["data"].clone()).to_vec()
+    let mut all = lists.map(|args| world.json(args)["data"].clone()).to_vec();
+    for plan in all[0]["plans"].as_array_mut().into_iter().flatten() {
+        plan["elapsed"] = Value::Null;
+    }
+    all
 }
 
 /// Adds a global invariant; its id.
