@@ -45,7 +45,8 @@ fn the_commands_are_those_that_are_built() {
     let expected = "quickstart version info diagnostics init resource:add,list,show,remove \
                     project:create,list,show,delete,link-resource,unlink-resource lsp:add,list,show,remove,detect,install,check,serve \
                     validation:add,attach,detach tool:list,show,remove action:create,list,show,archive \
-                    plan:use,execute,apply,status,cancel,prompt,correct,rollback,tree,explain,diff,artifacts,errors,blame,list,follow config:set,get,list";
+                    invariant:add,list,remove automation-profile:add,list,show,remove \
+                    plan:use,execute,apply,revert,status,cancel,prompt,correct,rollback,tree,explain,diff,artifacts,errors,guard,blame,list,follow config:set,get,list";
     let expected: Vec<String> = expected
         .split_whitespace()
         .flat_map(|group| match group.split_once(':') {
@@ -153,7 +154,13 @@ fn yes_is_taken_where_a_command_asks_and_nowhere_else() {
         "project delete",
         "project unlink-resource",
         "lsp remove",
+        "validation detach",
+        "tool remove",
+        "invariant remove",
+        "automation-profile remove",
         "plan apply",
+        "plan correct",
+        "plan rollback",
     ];
     for (path, leaf) in all() {
         let takes =
