@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::support::bad_to_good;
 
-/// Work that passes every kind of step: two kinds of fixes, one of which also edits another file, and one that makes
+/// Work that passes every kind of step, and a validation: two kinds of fixes, one of which also edits another file, and one that makes
 /// things worse and is taken back.
 fn world_of_work() -> (World, Repo) {
     let world = World::new();
@@ -44,6 +44,7 @@ fn world_of_work() -> (World, Repo) {
         ],
     );
     world.register("app", &repo);
+    world.ok(&["validation", "attach", "local/app", "builtin/syntax"]);
     (world, repo)
 }
 

@@ -68,7 +68,6 @@ fn actor_availability(engine: &Engine, _: &dyn Reader, candidate: &Candidate<'_>
         ("strategy", Some(&actors.strategy)),
         ("execution", Some(&actors.execution)),
         ("estimation", actors.estimation.as_ref()),
-        ("invariant", actors.invariant.as_ref()),
     ];
     for (role, name) in named {
         if let Some(name) = name.filter(|name| engine.actors.find(name).is_none()) {
@@ -76,6 +75,9 @@ fn actor_availability(engine: &Engine, _: &dyn Reader, candidate: &Candidate<'_>
             let message = format!("there is no actor `{name}` (asked for as the {role} actor)");
             return Err(Error::not_found(message).detail(format!("known actors: {known}")));
         }
+    }
+    if let Some(name) = &actors.invariant {
+        crate::invariants::reconciler(engine, name)?;
     }
     Ok(())
 }

@@ -72,9 +72,12 @@ fn a_whole_value_is_the_data_and_elements_are_then_for_people() {
 
 #[test]
 fn data_is_an_object_or_a_list() {
-    for (given, expected) in
-        [(json!(null), json!({})), (json!([1]), json!([1])), (json!(1), json!({"result": 1})), (json!({"a": 1}), json!({"a": 1}))]
-    {
+    for (given, expected) in [
+        (json!(null), json!({})),
+        (json!([1]), json!([1])),
+        (json!(1), json!({"result": 1})),
+        (json!({"a": 1}), json!({"a": 1})),
+    ] {
         let run = Run::piped(Format::Json);
         run.out.set_data(given);
         run.finish();
