@@ -357,7 +357,7 @@ fn a_profile_that_is_not_built_in_needs_its_full_name() {
 #[test]
 fn the_whole_file_has_one_error_with_all_places() {
     let error = to_error(&load_action("name: x\nfoo: 1\n", "dir/a.yaml").unwrap_err());
-    assert!(error.message.starts_with("dir/a.yaml:1:1: the key"), "{error}");
+    assert_eq!(error.message, "dir/a.yaml cannot be used: there are 5 problems in it");
     assert_eq!(error.detail.unwrap().lines().count(), 5);
     assert_eq!(error.data.unwrap()["problems"].as_array().unwrap().len(), 5);
 }
