@@ -119,7 +119,7 @@ pub(crate) fn io(path: &Path, error: &io::Error) -> StoreError {
 /// What the file system says, without the number it says it with.
 fn words(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "permission denied: it belongs to somebody else".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only".to_owned(),
         _ => error.to_string(),
     }
