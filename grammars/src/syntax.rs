@@ -160,7 +160,9 @@ fn fault(language: Language, node: Node<'_>, text: &[u8]) -> Option<String> {
 /// Whether a node may have faults below it; subtrees that are right are passed over.
 fn may_hold_faults(language: Language, node: Node<'_>) -> bool {
     // An empty block is no error to the parser, see below.
-    node.has_error() || (language == Language::Python && node.named_child_count() > 0)
+    // Most of a text is expressions, and no block is below one.
+    let may_hold_block = || node.named_child_count() > 0 && node.kind() != "expression_statement";
+    node.has_error() || (language == Language::Python && may_hold_block())
 }
 
 /// The grammar of Python takes a block without a statement; Python does not. Deleting lines makes them easily.
