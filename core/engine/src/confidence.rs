@@ -41,11 +41,14 @@ pub(crate) fn of_draft(
     }))
 }
 
-/// The confidence a plan starts with: from what became of its action's plans.
+/// The confidence a plan starts with: from what became of its action's plans; neutral before the first has ended.
 pub(crate) fn of_start(history: &ActionHistory, invariants: usize) -> ComputedConfidence {
     let ended = history.applied + history.errored;
+    if ended == 0 {
+        return computed_confidence(&Factors::default());
+    }
     computed_confidence(&Factors {
-        past_success_rate: (ended > 0).then(|| succession(history.applied, ended)),
+        past_success_rate: Some(succession(history.applied, ended)),
         invariant_complexity: Some(complexity(invariants)),
         // Strategize changes nothing.
         risk_assessment: Some(0.1),
@@ -94,4 +97,19 @@ fn complexity(invariants: usize) -> f64 {
 /// The weight of the pattern that most often failed, of those that concern the decision.
 fn worst(patterns: &[FailurePattern], kind: DecisionType, paths: &[&str]) -> Option<f64> {
     patterns.iter().filter(|p| p.concerns(kind, paths)).map(FailurePattern::weight).reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // T06: what has no history is asked about by a profile that goes by confidence.
+    #[test]
+    fn a_plan_starts_neutral_until_one_of_its_action_has_ended() {
+        assert_eq!(of_start(&ActionHistory::default(), 0).score, 0.5);
+        let well = ActionHistory { applied: 3, ..ActionHistory::default() };
+        let badly = ActionHistory { errored: 3, ..ActionHistory::default() };
+        assert!(of_start(&well, 0).score > of_start(&badly, 0).score);
+        assert!(of_start(&well, 0).score > of_start(&well, 9).score);
+    }
 }
