@@ -124,3 +124,95 @@ fn one_decision_is_taken_back_alone_and_what_cannot_be_is_refused_by_name() {
     let listed = world.ok(&["action", "list", "--namespace", "builtin"]).data;
     assert!(listed.to_string().contains("builtin/revert-plan"), "{listed:#}");
 }
+
+/// A plan of a built-in action.
+fn built_in<'w>(world: &'w World, action: &str, more: &[&str]) -> PlanHandle<'w> {
+    let mut args = vec!["plan", "use", action, "local/app", "--automation-profile", "trusted"];
+    args.extend(more);
+    let made = world.call(&args);
+    PlanHandle::new(world, made.data["plan_id"].as_str().unwrap_or_else(|| panic!("{}", made.text)))
+}
+
+#[test]
+fn ruff_formats_and_orders_imports_and_leaves_line_endings_and_other_encodings() {
+    let world = World::new();
+    let repo = world.repo_with(
+        "repo",
+        &[
+            ("src/a.py", "import sys\nimport os\nx = {  'a':1 }\nprint(os, sys, x)\n"),
+            ("src/b.py", "import sys\r\nimport os\r\n\r\nprint(os, sys)\r\n"),
+            ("other/c.py", "x   =   1\n"),
+            ("clean.py", "x = 1\n"),
+        ],
+    );
+    repo.write("src/latin.py", b"# -*- coding: latin-1 -*-\nimport sys\nimport os\nx   = '\xe9'\n");
+    repo.commit("latin");
+    world.register("app", &repo);
+    world.real_server("ruff", &["server"], &["python"]);
+    let latin = repo.read("src/latin.py");
+
+    let plan = built_in(&world, "builtin/organize-imports", &[]);
+    plan.assert_at("execute/complete+apply_approval");
+    let decisions = plan.decisions_of("strategy_choice");
+    assert_eq!(decisions.len(), 1, "one per server: {decisions:#?}");
+    plan.apply();
+    assert!(repo.text("src/a.py").starts_with("import os\nimport sys\n"), "{}", repo.text("src/a.py"));
+    assert_eq!(repo.text("src/b.py"), "import os\r\nimport sys\r\n\r\nprint(os, sys)\r\n");
+
+    let plan = built_in(&world, "builtin/format", &["--arg", "paths=src/"]);
+    plan.assert_at("execute/complete+apply_approval");
+    plan.apply();
+    assert!(repo.text("src/a.py").contains("x = {\"a\": 1}\n"), "{}", repo.text("src/a.py"));
+    assert_eq!(repo.text("other/c.py"), "x   =   1\n", "left out by the argument");
+    assert_eq!(repo.read("src/latin.py"), latin, "a file that is not UTF-8 stays");
+
+    // What is in order already ends with nothing to apply, and says so.
+    let again = built_in(&world, "builtin/format", &["--arg", "paths=src/"]);
+    go_on(&again);
+    assert!(again.summary("strategize").contains("Nothing to format"), "{}", again.summary("strategize"));
+    assert_eq!(again.ok("diff", &[]).data["diff_summary"]["files_changed"], 0);
+    world.assert_quiet();
+}
+
+#[test]
+fn a_server_that_does_not_format_is_said_and_not_asked() {
+    let world = World::new();
+    world.fake("fake", &json!({ "rules": [bad_to_good()] }));
+    let repo = world.repo_with("repo", &[("a.py", "x  =  bad_one\n")]);
+    world.register("app", &repo);
+    let plan = built_in(&world, "builtin/format", &[]);
+    go_on(&plan);
+    let told = plan.summary("strategize");
+    assert!(told.contains("No language server was found that can format"), "{told}");
+    assert_eq!(repo.text("a.py"), "x  =  bad_one\n");
+}
+
+#[test]
+fn basedpyright_renames_across_files_and_a_name_of_several_is_asked_about() {
+    let world = World::new();
+    let shop = "class Cart:\n    def total(self):\n        \"\"\"The total.\"\"\"\n        return 1\n\n\ndef total():\n    return 2\n";
+    let repo = world.repo_with(
+        "repo",
+        &[("shop.py", shop), ("use.py", "from shop import Cart, total\n\nprint(Cart().total(), total())\n")],
+    );
+    world.register("app", &repo);
+    world.real_server("basedpyright-langserver", &["--stdio"], &["python"]);
+
+    // Two are called so: nothing is guessed.
+    let names = ["--arg", "symbol=total", "--arg", "new_name=grand_total"];
+    let plan = built_in(&world, "builtin/rename-symbol", &names);
+    go_on(&plan);
+    let decision = plan.explain(&plan.decisions_of("strategy_choice")[0]);
+    assert_eq!(decision["chosen"], "Leave alone", "{decision:#}");
+    assert_eq!(decision["alternatives"].as_array().unwrap().len(), 3, "{decision:#}");
+    assert_eq!(plan.ok("diff", &[]).data["diff_summary"]["files_changed"], 0);
+
+    let names = ["--arg", "symbol=Cart.total", "--arg", "new_name=grand_total"];
+    let plan = built_in(&world, "builtin/rename-symbol", &names);
+    plan.assert_at("execute/complete+apply_approval");
+    assert!(plan.summary("execute").contains("The word stays"), "{}", plan.summary("execute"));
+    plan.apply();
+    assert_eq!(repo.text("shop.py"), shop.replacen("def total", "def grand_total", 1));
+    assert_eq!(repo.text("use.py"), "from shop import Cart, total\n\nprint(Cart().grand_total(), total())\n");
+    world.assert_quiet();
+}

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use agents_domain::QualifiedName;
 use agents_domain::ports::actor::{Actor, Actors, Reconciler};
+use agents_domain::ports::language_servers::FileQuestion;
 
 use crate::fixer::FixDiagnostics;
 use crate::reconcile::ReconcileInvariants;
+use crate::rename::RenameSymbol;
 use crate::revert::RevertPlan;
+use crate::tidy::Tidy;
 
 /// The actors of this crate by name, and any that are added.
 pub struct BuiltIn {
@@ -17,11 +20,17 @@ pub struct BuiltIn {
 }
 
 impl BuiltIn {
-    /// All actors of this crate: `builtin/fix-diagnostics`, `builtin/revert-plan`, each for both phases, and
+    /// All actors of this crate: `builtin/fix-diagnostics`, `builtin/format`, `builtin/organize-imports`,
+    /// `builtin/rename-symbol` and `builtin/revert-plan`, each for both phases, and
     /// `builtin/reconcile-invariants`.
     pub fn new() -> Self {
-        let all: [(&str, Arc<dyn Actor>); 2] =
-            [("fix-diagnostics", Arc::new(FixDiagnostics)), ("revert-plan", Arc::new(RevertPlan))];
+        let all: [(&str, Arc<dyn Actor>); 5] = [
+            ("fix-diagnostics", Arc::new(FixDiagnostics)),
+            ("format", Arc::new(Tidy(FileQuestion::Format))),
+            ("organize-imports", Arc::new(Tidy(FileQuestion::OrganizeImports))),
+            ("rename-symbol", Arc::new(RenameSymbol)),
+            ("revert-plan", Arc::new(RevertPlan)),
+        ];
         let named = all
             .into_iter()
             .filter_map(|(name, actor)| Some((QualifiedName::parse_in(name, "builtin").ok()?, actor)));
@@ -73,7 +82,7 @@ mod tests {
     #[test]
     fn actors_are_found_by_their_names_and_nothing_else_is() {
         let actors = BuiltIn::new();
-        for name in ["fix-diagnostics", "revert-plan"] {
+        for name in ["fix-diagnostics", "format", "organize-imports", "rename-symbol", "revert-plan"] {
             let name = QualifiedName::parse_in(name, "builtin").unwrap();
             assert!(actors.names().contains(&name) && actors.find(&name).is_some());
         }

@@ -7,18 +7,25 @@
 //! - [`BuiltIn`] finds actors by name.
 //! - `builtin/fix-diagnostics` ([`FixDiagnostics`]) decides in Strategize what to do about each kind of finding of the
 //!   registered language servers, and does it in Execute.
+//! - `builtin/organize-imports` and `builtin/format` ([`Tidy`]) let a server do these in whole files.
+//! - `builtin/rename-symbol` ([`RenameSymbol`]) finds a symbol and lets a server give it a new name everywhere.
 //! - `builtin/revert-plan` ([`RevertPlan`]) takes an applied plan back, or some of its decisions.
 //! - `builtin/reconcile-invariants` ([`ReconcileInvariants`]) says which invariants are in force in a plan.
 //! - [`scripted::Scripted`] plays a script, for tests of whatever runs actors.
 
 mod builtin;
+mod check;
 mod common;
 mod fixer;
 mod reconcile;
+mod rename;
 mod revert;
 pub mod scripted;
+mod tidy;
 
 pub use builtin::BuiltIn;
 pub use fixer::FixDiagnostics;
 pub use reconcile::ReconcileInvariants;
+pub use rename::RenameSymbol;
 pub use revert::RevertPlan;
+pub use tidy::Tidy;

@@ -13,6 +13,7 @@ use crate::documents::Snapshot;
 use crate::edits::{Known, file_edits};
 use crate::instance::{Instance, Trouble};
 use crate::position::Converter;
+use crate::questions::twice;
 use crate::{files, lock};
 
 /// Actions looked at for one diagnostic.
@@ -27,18 +28,7 @@ pub(crate) async fn code_actions(
     diagnostic: &Diagnostic,
     limits: Limits,
 ) -> Result<Vec<CodeActionOffer>, String> {
-    let first = {
-        let _shared = instance.caution.read().await;
-        attempt(instance, path, diagnostic, limits).await
-    };
-    let result = match first {
-        Err(Trouble::Gone(_)) => {
-            let _alone = instance.caution.write().await;
-            attempt(instance, path, diagnostic, limits).await
-        }
-        other => other,
-    };
-    result.map_err(|trouble| trouble.into_text(instance))
+    twice(instance, || attempt(instance, path, diagnostic, limits)).await
 }
 
 async fn attempt(
@@ -85,11 +75,12 @@ fn is_for(action: &Value, raw: &Value) -> bool {
     named || kind.is_empty() || kind == "quickfix" || kind.starts_with("quickfix.")
 }
 
-struct Asking<'a> {
-    instance: &'a Instance,
-    client: &'a Client,
-    snapshot: &'a Snapshot,
-    patience: Patience,
+/// Questions about one open document.
+pub(crate) struct Asking<'a> {
+    pub(crate) instance: &'a Instance,
+    pub(crate) client: &'a Client,
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) patience: Patience,
 }
 
 impl Asking<'_> {
@@ -111,7 +102,7 @@ impl Asking<'_> {
         }
     }
 
-    async fn ask(&self, method: &str, params: Value) -> Result<Value, Trouble> {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, Trouble> {
         loop {
             match self.client.shared.request(method, params.clone(), &self.patience).await {
                 Ok(result) => return Ok(result),
@@ -142,7 +133,7 @@ impl Asking<'_> {
         }
     }
 
-    async fn offer(&self, mut action: Value) -> Result<CodeActionOffer, Trouble> {
+    pub(crate) async fn offer(&self, mut action: Value) -> Result<CodeActionOffer, Trouble> {
         let title = action["title"].as_str().unwrap_or("untitled").to_owned();
         let kind = action["kind"].as_str().map(str::to_owned);
         let is_preferred = action["isPreferred"] == true;
@@ -181,7 +172,7 @@ impl Asking<'_> {
     }
 
     /// A file as the server sees it: the open document, else what lies on disk.
-    fn look(&self, path: &str) -> Result<Known, String> {
+    pub(crate) fn look(&self, path: &str) -> Result<Known, String> {
         if path == self.snapshot.path {
             return Ok(Known {
                 text: Some(self.snapshot.text.clone()),

@@ -10,6 +10,9 @@ use serde_json::Value;
 use crate::position::{Converter, Encoding};
 use crate::uri;
 
+/// Why an edit that changes nothing cannot be used.
+pub(crate) const NOTHING: &str = "it changes nothing";
+
 /// A file as the server sees it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
@@ -45,7 +48,7 @@ pub(crate) fn file_edits(
         }
         (None, None) => {}
     }
-    if plan.out.is_empty() { Err("it changes nothing".to_owned()) } else { Ok(plan.out) }
+    if plan.out.is_empty() { Err(NOTHING.to_owned()) } else { Ok(plan.out) }
 }
 
 struct Plan<'a> {

@@ -34,6 +34,7 @@ mod position;
 mod process;
 mod protocol;
 mod pushed;
+mod questions;
 mod registrations;
 mod runtime;
 mod transport;

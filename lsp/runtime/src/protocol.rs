@@ -70,9 +70,12 @@ fn client_capabilities() -> Value {
                 "codeDescriptionSupport": true,
                 "dataSupport": true,
             },
+            "formatting": { "dynamicRegistration": false },
+            "rename": { "prepareSupport": true, "honorsChangeAnnotations": true },
+            "documentSymbol": { "hierarchicalDocumentSymbolSupport": true },
             "codeAction": {
                 "dynamicRegistration": false,
-                "codeActionLiteralSupport": { "codeActionKind": { "valueSet": ["", "quickfix"] } },
+                "codeActionLiteralSupport": { "codeActionKind": { "valueSet": ["", "quickfix", "source.organizeImports"] } },
                 "isPreferredSupport": true,
                 "disabledSupport": true,
                 "dataSupport": true,

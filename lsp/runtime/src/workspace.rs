@@ -9,8 +9,10 @@ use agents_domain::diagnostics::Diagnostic;
 use agents_domain::language_server::Capability;
 use agents_domain::ports::BoxFuture;
 use agents_domain::ports::language_servers::{
-    CodeActionOffer, FileDiagnostics, FileEvent, LanguageWorkspace, ServerStatus, WorkspaceSpec,
+    CodeActionOffer, FileDiagnostics, FileEvent, FileQuestion, FoundSymbol, LanguageWorkspace, ServerStatus,
+    WorkspaceSpec,
 };
+use agents_domain::text::{FileEdit, Position};
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream;
@@ -19,7 +21,7 @@ use crate::diagnostics::{Limits, diagnose};
 use crate::instance::Instance;
 use crate::protocol::declares;
 use crate::runtime::{Pool, Timing};
-use crate::{actions, files};
+use crate::{actions, files, questions};
 
 /// Files asked about at once at one server. Push servers settle a whole batch in one quiet time.
 const WINDOW: usize = 64;
@@ -51,6 +53,15 @@ impl Workspace {
             .iter()
             .filter(|instance| files::serves(&instance.definition.languages, language))
             .collect()
+    }
+
+    /// A server by its name, while the workspace is open.
+    fn instance(&self, server: &QualifiedName) -> Result<&Arc<Instance>, String> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err("the workspace was closed".to_owned());
+        }
+        let found = self.instances.iter().find(|instance| instance.definition.name == *server);
+        found.ok_or_else(|| format!("{server} is none of this workspace's servers"))
     }
 
     /// The instances nobody else uses, once.
@@ -122,17 +133,42 @@ impl LanguageWorkspace for Workspace {
         diagnostic: &'a Diagnostic,
     ) -> BoxFuture<'a, Result<Vec<CodeActionOffer>, String>> {
         Box::pin(async move {
-            let Some(instance) = self.instances.iter().find(|instance| instance.definition.name == *server)
-            else {
-                return Err(format!("{server} is none of this workspace's servers"));
-            };
-            if self.closed.load(Ordering::SeqCst) {
-                return Err("the workspace was closed".to_owned());
-            }
+            let instance = self.instance(server)?;
             if !declares(&instance.definition, Capability::CodeActions) {
                 return Err(format!("{server} is registered without the capability `code_actions`"));
             }
             actions::code_actions(instance, path, diagnostic, self.limits).await
+        })
+    }
+
+    fn file_edits<'a>(
+        &'a self,
+        server: &'a QualifiedName,
+        path: &'a str,
+        question: FileQuestion,
+    ) -> BoxFuture<'a, Result<Option<Vec<FileEdit>>, String>> {
+        Box::pin(async move {
+            questions::file_edits_for(self.instance(server)?, path, question, self.limits).await
+        })
+    }
+
+    fn symbols<'a>(
+        &'a self,
+        server: &'a QualifiedName,
+        path: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Vec<FoundSymbol>>, String>> {
+        Box::pin(async move { questions::symbols(self.instance(server)?, path, self.limits).await })
+    }
+
+    fn rename<'a>(
+        &'a self,
+        server: &'a QualifiedName,
+        path: &'a str,
+        position: Position,
+        new_name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Vec<FileEdit>>, String>> {
+        Box::pin(async move {
+            questions::rename(self.instance(server)?, path, position, new_name, self.limits).await
         })
     }
 

@@ -12,7 +12,7 @@ const DEFAULT_MAX_FILES: usize = 5000;
 
 /// The arguments `max_files`, `rules`, `severity` and `paths`; all optional.
 #[derive(Debug, Clone)]
-pub(super) struct Filters {
+pub(crate) struct Filters {
     /// The most files that servers are asked about.
     pub max_files: usize,
     /// Only findings of these rules; empty means all.

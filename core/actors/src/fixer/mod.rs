@@ -25,6 +25,7 @@ mod survey;
 mod texts;
 mod verify;
 
+pub(crate) use arguments::Filters;
 pub(crate) use kept::Kept;
 pub(crate) use options::{LEAVE_ALONE, match_answer};
 

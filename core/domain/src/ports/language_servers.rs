@@ -11,7 +11,7 @@ use super::BoxFuture;
 use crate::QualifiedName;
 use crate::diagnostics::Diagnostic;
 use crate::language_server::{Capability, LanguageServerDefinition};
-use crate::text::FileEdit;
+use crate::text::{FileEdit, Position, Range};
 
 /// Starts and lends language servers. Implemented by the language-server runtime.
 pub trait LanguageServers: Send + Sync {
@@ -158,6 +158,28 @@ pub struct CodeActionOffer {
     pub unusable: Option<String>,
 }
 
+/// What a server can be asked about a whole file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileQuestion {
+    /// How it would be formatted.
+    Format,
+    /// How its imports would be put in order.
+    OrganizeImports,
+}
+
+/// A symbol that a file declares.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundSymbol {
+    /// Its own name.
+    pub name: String,
+    /// In the protocol's words, such as `function`.
+    pub kind: String,
+    /// What it is in, such as `Class`, when it is in something.
+    pub container: Option<String>,
+    /// Its name, or the whole declaration where the server does not tell the name apart.
+    pub range: Range,
+}
+
 /// A file that changed on disk, told to the servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEvent {
@@ -196,6 +218,37 @@ pub trait LanguageWorkspace: Send + Sync {
         path: &'a str,
         diagnostic: &'a Diagnostic,
     ) -> BoxFuture<'a, Result<Vec<CodeActionOffer>, String>>;
+
+    /// What a server would change in a file when asked about the whole of it. `None`: it does not do that, or is
+    /// registered without the capability; an empty list: there is nothing to change. `Err` is a reason for people.
+    fn file_edits<'a>(
+        &'a self,
+        _server: &'a QualifiedName,
+        _path: &'a str,
+        _question: FileQuestion,
+    ) -> BoxFuture<'a, Result<Option<Vec<FileEdit>>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// The symbols that a file declares; `None` as in [`file_edits`](Self::file_edits).
+    fn symbols<'a>(
+        &'a self,
+        _server: &'a QualifiedName,
+        _path: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Vec<FoundSymbol>>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// What a new name for the symbol at a place would change; `None` as in [`file_edits`](Self::file_edits).
+    fn rename<'a>(
+        &'a self,
+        _server: &'a QualifiedName,
+        _path: &'a str,
+        _position: Position,
+        _new_name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Vec<FileEdit>>, String>> {
+        Box::pin(async { Ok(None) })
+    }
 
     /// Tells the servers what changed on disk: open files are re-read, the rest is watched-file events.
     fn files_changed<'a>(&'a self, events: &'a [FileEvent]) -> BoxFuture<'a, ()>;

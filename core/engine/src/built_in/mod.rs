@@ -13,6 +13,9 @@ pub(crate) const REVERT_PLAN: &str = "builtin/revert-plan";
 /// Their files, as a person would write them.
 const FILES: &[(&str, &str)] = &[
     ("builtin/fix-diagnostics", include_str!("fix-diagnostics.yaml")),
+    ("builtin/format", include_str!("format.yaml")),
+    ("builtin/organize-imports", include_str!("organize-imports.yaml")),
+    ("builtin/rename-symbol", include_str!("rename-symbol.yaml")),
     (REVERT_PLAN, include_str!("revert-plan.yaml")),
 ];
 
