@@ -330,7 +330,7 @@ fn which(candidates: &[Candidate], wanted: &Wanted, input: &StepInput) -> Decisi
             let left = match candidate.untouched {
                 0 => String::new(),
                 n => format!(
-                    " {} elsewhere in them (comments, texts) {}.",
+                    " {} elsewhere in them (comments, texts, other symbols) {}.",
                     count(n, "place"),
                     agree(n, "stays", "stay")
                 ),
@@ -426,7 +426,10 @@ async fn execute(input: &StepInput, host: &dyn ActorHost) -> Result<StepOutput, 
                     count(paths.len(), "file")
                 );
                 let left = (candidate.untouched > 0).then(|| {
-                    format!("The word stays in {} (comments, texts)", count(candidate.untouched, "place"))
+                    format!(
+                        "The word stays in {} (comments, texts, other symbols)",
+                        count(candidate.untouched, "place")
+                    )
                 });
                 return finish(headline, left.into_iter().collect());
             }

@@ -383,15 +383,22 @@ impl Tidy {
         workspace: &ActorWorkspace,
         path: &str,
     ) -> Result<Option<(QualifiedName, Vec<FileEdit>)>, String> {
-        let mut problem = None;
+        let (mut problem, mut clean) = (None, None);
         for server in workspace.languages.servers_for(path) {
             match workspace.languages.file_edits(&server, path, self.0).await {
+                // Servers say that they order imports and then offer nothing: the next one may.
+                Ok(Some(edits)) if edits.is_empty() && self.0 == FileQuestion::OrganizeImports => {
+                    clean.get_or_insert((server, edits));
+                }
                 Ok(Some(edits)) => return Ok(Some((server, edits))),
                 Ok(None) => {}
                 Err(why) => _ = problem.get_or_insert(why),
             }
         }
-        problem.map_or(Ok(None), Err)
+        match (clean, problem) {
+            (None, Some(problem)) => Err(problem),
+            (clean, _) => Ok(clean),
+        }
     }
 }
 

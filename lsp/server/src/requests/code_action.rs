@@ -1,4 +1,4 @@
-//! `textDocument/codeAction`: explain a decision, answer one that waits, apply a plan.
+//! `textDocument/codeAction`: explain a decision, answer one that waits, apply a plan or take it back.
 
 use std::collections::HashSet;
 
@@ -48,6 +48,7 @@ impl Shared {
             }
             if offer.wanted(PLAN_KIND) {
                 self.plans(&mut offer, &world, &found).await;
+                offer.take_back(&found, first, last);
             }
         }
         Some(offer.actions)
@@ -123,6 +124,23 @@ impl Offer<'_> {
             let title = format!("Explain decision that waits: {}", brief(&decision.question, 60));
             if self.wanted(EXPLAIN_KIND) {
                 self.add(EXPLAIN_KIND, command(&title, "agents.plan.explain", params), None, false);
+            }
+        }
+    }
+
+    /// One action per applied plan that is behind lines of the range.
+    fn take_back(&mut self, found: &Provenance, first: u32, last: u32) {
+        let mut seen = HashSet::new();
+        for place in found.within(first, last).filter(|place| !place.segment.proposed) {
+            let plan = place.segment.plan_id;
+            if seen.insert(plan) {
+                let title = format!("Take plan {} back", short(plan));
+                self.add(
+                    PLAN_KIND,
+                    command(&title, "agents.plan.revert", json!({ "plan": plan })),
+                    None,
+                    false,
+                );
             }
         }
     }

@@ -101,6 +101,8 @@ fn an_applied_file_has_lenses_for_decisions_only_and_an_untouched_one_has_none()
     let mut server = quiet(&desk, json!({}));
     let uri = desk.open(&mut server, "a.txt");
     assert_eq!(titles(&mut server, &uri), ["1 decision - 0.85 - Fix it", "1 diff"]);
+    let found = actions(&mut server, &uri, 1, json!({ "diagnostics": [], "only": ["agents.plan"] }));
+    assert_eq!(action_titles(&found), [format!("Take plan {} back", &plan[..8])]);
     let uri = desk.open(&mut server, "c.txt");
     assert_eq!(titles(&mut server, &uri), Vec::<String>::new());
 }
