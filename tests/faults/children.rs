@@ -49,16 +49,10 @@ fn assert_done(world: &World, repo: &Repo, plan: &PlanHandle<'_>, fault: &str) {
 #[test]
 fn the_worker_of_a_tree_that_is_killed_at_any_place_loses_nothing_and_makes_nothing_twice() {
     let later = [
-        "worker.child-created#2",
         "worker.child-created#4",
         "worker.child-merged#2",
-        "worker.child-recorded#3",
         "worker.sandbox-made#4",
-        "worker.step-committed#6",
-        "worker.edits-written",
         "worker.edits-committed#2",
-        "worker.phase-finished#4",
-        "apply.after-done",
         "worker.apply-done",
     ];
     for fault in agents_engine::worker::child_fault_points().iter().chain(&later) {

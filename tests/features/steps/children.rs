@@ -28,7 +28,7 @@ impl Story {
 
     /// Waits until nobody works on the plan any more.
     fn settle(&self) {
-        self.plan().call("follow", &[]);
+        self.world.plain(&["plan", "follow", &self.plan]);
     }
 }
 
