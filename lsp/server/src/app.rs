@@ -65,7 +65,12 @@ pub fn editor(
 /// What the server offers a client; raw JSON, because lsp-types lacks some of it.
 fn capabilities(client: &ClientInfo) -> Value {
     let literals = client.supports("/textDocument/codeAction/codeActionLiteralSupport");
-    let kinds = [code_action::ANSWER_KIND, code_action::EXPLAIN_KIND, code_action::PLAN_KIND];
+    let kinds = [
+        code_action::ANSWER_KIND,
+        code_action::EXPLAIN_KIND,
+        code_action::CORRECT_KIND,
+        code_action::PLAN_KIND,
+    ];
     let mut offered = json!({
         "hoverProvider": true,
         "codeLensProvider": { "resolveProvider": false },

@@ -1,4 +1,4 @@
-//! `textDocument/codeAction`: explain a decision, answer one that waits, apply a plan or take it back.
+//! `textDocument/codeAction`: explain a decision, answer one that waits, correct one, apply a plan or take it back.
 
 use std::collections::HashSet;
 
@@ -20,6 +20,8 @@ use crate::watch::world::{World, short};
 pub(crate) const ANSWER_KIND: &str = "quickfix";
 /// Why a line is as it is.
 pub(crate) const EXPLAIN_KIND: &str = "agents.explain";
+/// Other choices for a decision that a plan which is still open has made.
+pub(crate) const CORRECT_KIND: &str = "agents.correct";
 /// What can be done with a plan.
 pub(crate) const PLAN_KIND: &str = "agents.plan";
 
@@ -46,9 +48,12 @@ impl Shared {
             if offer.wanted(EXPLAIN_KIND) {
                 offer.explanations(&found, first, last);
             }
+            if offer.wanted(CORRECT_KIND) {
+                offer.corrections(&world, &found, first, last);
+            }
             if offer.wanted(PLAN_KIND) {
                 self.plans(&mut offer, &world, &found).await;
-                offer.take_back(&found, first, last);
+                offer.take_back(&world, &found, first, last);
             }
         }
         Some(offer.actions)
@@ -129,9 +134,9 @@ impl Offer<'_> {
     }
 
     /// One action per applied plan that is behind lines of the range.
-    fn take_back(&mut self, found: &Provenance, first: u32, last: u32) {
+    fn take_back(&mut self, world: &World, found: &Provenance, first: u32, last: u32) {
         let mut seen = HashSet::new();
-        for place in found.within(first, last).filter(|place| !place.segment.proposed) {
+        for place in found.within(first, last).filter(|p| !world.plans.contains_key(&p.segment.plan_id)) {
             let plan = place.segment.plan_id;
             if seen.insert(plan) {
                 let title = format!("Take plan {} back", short(plan));
@@ -153,6 +158,27 @@ impl Offer<'_> {
                 let title = format!("Explain decision: {}", brief(verdict(place).0, 60));
                 let explain = command(&title, "agents.plan.explain", json!({ "decision": id }));
                 self.add(EXPLAIN_KIND, explain, None, false);
+            }
+        }
+    }
+}
+
+impl Offer<'_> {
+    /// One action per other option of each decision behind the lines, while its plan can still be corrected.
+    fn corrections(&mut self, world: &World, found: &Provenance, first: u32, last: u32) {
+        let mut seen = HashSet::new();
+        for place in found.within(first, last).filter(|p| world.plans.contains_key(&p.segment.plan_id)) {
+            let Some(strategy) = &place.segment.strategy else { continue };
+            if !seen.insert(strategy.decision_id) {
+                continue;
+            }
+            let options = || strategy.alternatives.iter().map(String::as_str);
+            for (at, option) in options().enumerate().filter(|(_, option)| *option != strategy.chosen) {
+                let title = format!("Correct: choose \"{}\"", brief(option, 60));
+                let guidance = answer_text(options(), at + 1);
+                let params =
+                    json!({ "decision": strategy.decision_id, "mode": "revert", "guidance": guidance });
+                self.add(CORRECT_KIND, command(&title, "agents.plan.correct", params), None, false);
             }
         }
     }

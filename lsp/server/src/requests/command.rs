@@ -124,7 +124,15 @@ impl Shared {
 }
 
 /// Operations after which the plan goes on by itself.
-const MOVES: [&str; 4] = ["plan/execute", "plan/apply", "plan/prompt", "plan/cancel"];
+const MOVES: [&str; 7] = [
+    "plan/execute",
+    "plan/apply",
+    "plan/prompt",
+    "plan/cancel",
+    "plan/correct",
+    "plan/rollback",
+    "plan/revert",
+];
 
 /// Whether a person is to see the result: `{"show": true}` as the second argument.
 fn shown(arguments: &[Value]) -> bool {

@@ -131,6 +131,7 @@ fn a_line_with_a_decision_offers_to_explain_it_and_to_apply_its_plan() {
         action_titles(&found),
         [
             "Explain decision: Fix it".to_owned(),
+            "Correct: choose \"Leave alone\"".to_owned(),
             format!("Apply plan {short} (+3 -2 in 2 files)"),
             format!("Show diff of plan {short}"),
         ]
@@ -142,11 +143,46 @@ fn a_line_with_a_decision_offers_to_explain_it_and_to_apply_its_plan() {
     assert_eq!(only.len(), 2);
     assert!(actions(&mut server, &uri, 1, json!({ "diagnostics": [], "only": ["source"] })).is_empty());
 
-    let apply = &found[1]["command"];
+    let apply = &found[2]["command"];
     let params = json!({ "command": apply["command"], "arguments": [apply["arguments"][0]] });
     assert_eq!(server.request("workspace/executeCommand", params)["phase"], "apply");
     desk.work(&plan);
     assert_eq!(desk.read("a.txt"), "one\nTWO\n2\nthree\n");
+
+    // Ruling 9: what is applied can be taken back by a plan of its own, and is not corrected any more.
+    let mut later = quiet(&desk, capable());
+    let uri = desk.open(&mut later, "a.txt");
+    let found = actions(&mut later, &uri, 1, json!({ "diagnostics": [] }));
+    assert_eq!(
+        action_titles(&found),
+        ["Explain decision: Fix it".to_owned(), format!("Take plan {short} back")]
+    );
+    assert_eq!(found[1]["command"]["command"], "agents.plan.revert");
+}
+
+// CORR-001, CORR-016
+#[test]
+fn a_decision_of_an_open_plan_offers_its_other_options() {
+    let desk = two();
+    let plan = desk.plan("trusted");
+    let mut server = quiet(&desk, capable());
+    let uri = desk.open(&mut server, "a.txt");
+    let only = |kind: &str| json!({ "diagnostics": [], "only": [kind] });
+    let found = actions(&mut server, &uri, 1, only("agents.correct"));
+    assert_eq!(action_titles(&found), ["Correct: choose \"Leave alone\""]);
+    let correct = &found[0]["command"];
+    assert_eq!(correct["arguments"][0]["mode"], "revert");
+    let params = json!({ "command": correct["command"], "arguments": [correct["arguments"][0]] });
+    let corrected = server.request("workspace/executeCommand", params);
+    assert_eq!(corrected["correction"]["chosen"], "Leave alone", "{corrected:#}");
+    let wrong = correct["arguments"][0]["decision"].as_str().unwrap();
+    assert_eq!(corrected["correction"]["corrects"], wrong);
+    desk.work(&plan);
+    let tree = server.request(
+        "workspace/executeCommand",
+        json!({ "command": "agents.plan.tree", "arguments": [{ "plan": plan, "show_superseded": true }] }),
+    );
+    assert!(tree["summary"]["superseded"].as_u64() >= Some(1), "{tree:#}");
 }
 
 #[test]
