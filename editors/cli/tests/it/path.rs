@@ -94,10 +94,9 @@ fn from_use_to_applied() {
 #[test]
 fn a_decision_that_waits_is_answered_by_number_and_the_plan_goes_on() {
     let world = World::registered(&choose_and_edit(0.4));
-    // To look and decide is little risk, so Strategize starts by itself (T05); the unsure decision waits (T09).
-    let asked = world.make(&["--automation-profile", "cautious"]);
-    let plan = asked["data"]["plan_id"].as_str().unwrap().to_owned();
-    assert_eq!(world.at(&plan), "strategize/processing+decision", "{asked:#}");
+    let plan = world.plan(&["--automation-profile", "cautious"]);
+    assert_eq!(world.at(&plan), "strategize/queued+confirm_strategize");
+    let asked = world.json(&["plan", "execute", &plan]);
     assert_eq!(asked["data"]["awaiting"]["kind"], "decision", "{asked:#}");
     let decision = asked["data"]["awaiting"]["decision_id"].as_str().unwrap();
     let waits = asked["messages"].as_array().unwrap().last().unwrap();
