@@ -3,6 +3,7 @@
 mod children;
 mod killed;
 mod races;
+mod rewinds;
 mod storage;
 
 use std::collections::BTreeMap;
