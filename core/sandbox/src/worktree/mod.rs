@@ -274,9 +274,34 @@ fn read_state(admin: &Path) -> Result<Option<State>> {
     Ok(Some(state))
 }
 
+/// Where a sandbox's directory goes before its files are removed.
+fn gone_directory(dir: &Path) -> PathBuf {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    dir.with_file_name(format!(".{name}.gone"))
+}
+
+/// Removes a sandbox such that it can be killed anywhere: a directory that is half removed would look edited, so it
+/// goes out of the way in one step, and what tells whose it is goes last.
 fn remove_directories(dir: &Path, admin: &Path) -> Result<()> {
-    remove_tree(dir)?;
+    let gone = gone_directory(dir);
+    remove_tree(&gone)?;
+    match fs::rename(dir, &gone) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(SandboxError::io("remove", dir)(error));
+        }
+        _ => remove_tree(&gone)?,
+    }
     remove_tree(&staging_directory(dir))?;
+    for entry in fs::read_dir(admin).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => remove_tree(&path)?,
+            _ if entry.file_name() == STATE => {}
+            // `gitdir` says where the sandbox is; without it nobody finds what is left.
+            _ if entry.file_name() == "gitdir" => {}
+            _ => fs::remove_file(&path).map_err(SandboxError::io("remove", &path))?,
+        }
+    }
     remove_tree(admin)
 }
 

@@ -292,6 +292,31 @@ fn a_sandbox_with_a_persons_edits_is_not_removed_unless_told_to() {
     );
 }
 
+// SBX-004
+#[test]
+fn a_removal_that_was_killed_on_its_way_is_finished_by_the_next() {
+    for (killed, files_gone) in [("files", false), ("administration", true)] {
+        let fixture = Fixture::new();
+        let sandbox = fixture.sandbox();
+        sandbox.change(&[("a.py", "plan\n")]);
+        let dir = fixture.sandbox_dir();
+        let gone = dir.with_file_name(format!(".{}.gone", dir.file_name().unwrap().to_str().unwrap()));
+        fs::rename(&dir, &gone).unwrap();
+        fs::remove_file(gone.join("a.py")).unwrap();
+        if files_gone {
+            fs::remove_dir_all(&gone).unwrap();
+            let git_dir = fixture.git(&["rev-parse", "--absolute-git-dir"]);
+            let admin = fs::read_dir(std::path::Path::new(git_dir.trim()).join("worktrees")).unwrap();
+            let admin = admin.map(|entry| entry.unwrap().path()).next().unwrap();
+            fs::remove_file(admin.join("HEAD")).unwrap();
+        }
+        cleanup(&sandbox.repository, plan(), Removal::IfClean).unwrap();
+        assert_eq!(fs::read_dir(dir.parent().unwrap()).unwrap().count(), 0, "{killed}");
+        assert_eq!(fixture.git(&["worktree", "list"]).lines().count(), 1, "{killed}");
+        assert_eq!(fixture.git(&["for-each-ref", "refs/cleveragents"]), "", "{killed}");
+    }
+}
+
 #[test]
 fn cleanup_takes_one_plan_only_and_prune_only_what_is_gone() {
     let fixture = Fixture::new();
