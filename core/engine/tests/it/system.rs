@@ -87,7 +87,15 @@ fn a_sound_installation_passes_every_check() {
     assert_eq!(names[..17], SPECIFIED);
     assert_eq!(
         names[17..],
-        ["Python", "Python confinement", "Language server local/ruff", "Plans", "Leftovers"]
+        [
+            "Python",
+            "Python confinement",
+            "Language server local/ruff",
+            "Validations",
+            "Invariants",
+            "Plans",
+            "Leftovers"
+        ]
     );
     assert_eq!(
         (&found["summary"]["warnings"], &found["summary"]["errors"]),
