@@ -160,12 +160,17 @@ fn workers_find_what_wants_one(store: &dyn Store) {
         in_state(5, Phase::Apply, State::Processing),
         in_state(6, Phase::Apply, State::Cancelled),
         in_state(7, Phase::Execute, State::Processing),
+        in_state(8, Phase::Apply, State::Applied),
+        in_state(9, Phase::Execute, State::Processing),
     ];
     plans[0].awaiting = awaiting(AwaitingKind::ConfirmStrategize);
-    plans[6].parent_plan_id = Some(id(3));
-    plans[6].root_plan_id = id(3);
+    // A child is worked on by its root's worker, and by one of its own when its parent is applied.
+    for (child, parent) in [(6, 3), (8, 8)] {
+        plans[child].parent_plan_id = Some(id(parent));
+        plans[child].root_plan_id = id(parent);
+    }
     write(store, |w| plans.iter().try_for_each(|plan| w.insert_plan(plan)));
-    assert_eq!(store.view(|r| r.runnable_plans()), Ok(ids(&[2, 3, 5, 7])));
+    assert_eq!(store.view(|r| r.runnable_plans()), Ok(ids(&[2, 3, 5, 9])));
     assert_eq!(store.view(|r| r.processing_count()), Ok(2));
 }
 
