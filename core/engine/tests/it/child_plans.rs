@@ -360,7 +360,7 @@ fn a_parent_waits_for_a_child_that_waits_and_goes_on_when_the_child_is_answered(
     bench.ok("plan/prompt", json!({ "plan": asks, "guidance": "Do it" }));
     assert_eq!(bench.at(&plan), "execute/processing");
     let wanted: Vec<String> = bench.asked.0.lock().unwrap().iter().map(ToString::to_string).collect();
-    assert_eq!(wanted, [plan.clone()], "the worker of the root has the tree");
+    assert_eq!(wanted, std::slice::from_ref(&plan), "the worker of the root has the tree");
     bench.work(&asks);
     assert_eq!(bench.status(&plan)["execution"]["child_plans"], "1/1 complete");
     assert_eq!(sandbox_file(&bench, &plan), FILE.replace("two", "TWO"));
