@@ -21,6 +21,8 @@ mod records;
 mod rewind;
 mod sandboxes;
 mod surroundings;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tools;
 mod validations;
 mod wait;

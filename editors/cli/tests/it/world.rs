@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+pub use agents_engine::testing::git;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -201,19 +202,6 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(begin.elapsed() < DEADLINE, "never: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-pub fn git(dir: &Path, args: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=T", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"])
-        .args(args)
-        .current_dir(dir)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_SYSTEM", "/dev/null")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
 
 /// An action whose actor plays a script.

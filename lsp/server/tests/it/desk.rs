@@ -2,25 +2,19 @@
 //! so, and editors that open on it.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use agents_actors::scripted::Scripted;
 use agents_config::Config;
 use agents_domain::QualifiedName;
-use agents_domain::diagnostics::Diagnostic;
 use agents_domain::ids::PlanId;
-use agents_domain::language_server::LanguageServerDefinition;
 use agents_domain::ports::BoxFuture;
 use agents_domain::ports::actor::{Actor, ActorFailure, ActorHost, Actors, StepInput, StepOutput};
-use agents_domain::ports::language_servers::{
-    CodeActionOffer, FileDiagnostics, FileEvent, LanguageServers, LanguageWorkspace, ServerReport,
-    ServerStatus, WorkspaceSpec,
-};
 use agents_domain::ports::store::StoreExt;
+pub use agents_engine::testing::git;
+use agents_engine::testing::{Asked, NoServers};
 use agents_engine::worker::{self, Ended};
-use agents_engine::{Engine, Parts, WorkerSpawner};
+use agents_engine::{Engine, Parts};
 use agents_lsp_server::documents::DocumentUri;
 use agents_lsp_server::testing::{Builder, TestServer};
 use agents_lsp_server::{EditorOptions, editor};
@@ -59,16 +53,6 @@ pub fn pulling() -> Value {
     json!({ "textDocument": { "diagnostic": {} }, "workspace": { "diagnostics": { "refreshSupport": true } } })
 }
 
-#[derive(Default)]
-struct Asked(Mutex<Vec<PlanId>>);
-
-impl WorkerSpawner for Asked {
-    fn spawn(&self, plan: PlanId) -> Result<(), String> {
-        self.0.lock().unwrap().push(plan);
-        Ok(())
-    }
-}
-
 /// Plays a script, a step each time the gate lets one through.
 struct Gated {
     script: Scripted,
@@ -98,68 +82,6 @@ impl Actors for Cast {
     fn names(&self) -> Vec<QualifiedName> {
         Vec::new()
     }
-}
-
-/// A workspace that no server serves.
-struct NoServers;
-
-impl LanguageServers for NoServers {
-    fn open(&self, _: WorkspaceSpec) -> BoxFuture<'_, Arc<dyn LanguageWorkspace>> {
-        Box::pin(async { Arc::new(NoServers) as Arc<dyn LanguageWorkspace> })
-    }
-
-    fn check<'a>(
-        &'a self,
-        definition: &'a LanguageServerDefinition,
-        _: Option<&'a Path>,
-        _: Duration,
-    ) -> BoxFuture<'a, ServerReport> {
-        let problem = Some("no server runs here".to_owned());
-        Box::pin(async move { ServerReport { problem, ..ServerReport::new(definition) } })
-    }
-}
-
-impl LanguageWorkspace for NoServers {
-    fn servers_for(&self, _: &str) -> Vec<QualifiedName> {
-        Vec::new()
-    }
-
-    fn servers(&self) -> Vec<ServerStatus> {
-        Vec::new()
-    }
-
-    fn diagnostics<'a>(&'a self, paths: &'a [String]) -> BoxFuture<'a, Vec<(String, Vec<FileDiagnostics>)>> {
-        Box::pin(async { paths.iter().map(|p| (p.clone(), Vec::new())).collect() })
-    }
-
-    fn code_actions<'a>(
-        &'a self,
-        _: &'a QualifiedName,
-        _: &'a str,
-        _: &'a Diagnostic,
-    ) -> BoxFuture<'a, Result<Vec<CodeActionOffer>, String>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn files_changed<'a>(&'a self, _: &'a [FileEvent]) -> BoxFuture<'a, ()> {
-        Box::pin(async {})
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
-    }
-}
-
-pub fn git(dir: &Path, args: &[&str]) {
-    let output = Command::new("git")
-        .args(["-c", "user.name=T", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"])
-        .args(args)
-        .current_dir(dir)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_SYSTEM", "/dev/null")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 pub struct Desk {
