@@ -25,7 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("agents-lsp-runtime", &["agents-domain", "agents-grammars"]),
-    ("agents-lsp-server", &["agents-domain", "agents-engine"]),
+    ("agents-lsp-server", &["agents-config", "agents-domain", "agents-engine"]),
 ];
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! Nothing here reads the environment, prints, or opens a file that was not named by the caller.
 
+pub mod editing;
 mod entity;
 mod nearest;
 mod problem;
@@ -9,11 +10,11 @@ mod settings;
 mod yaml;
 
 pub use entity::{
-    EntityKind, KINDS, LoadResult, Loaded, kind_of, language_hints, load_action, load_automation_profile,
-    load_language_server, load_validation,
+    EntityKind, KINDS, LoadResult, Loaded, Registry, kind_of, language_hints, load_action,
+    load_automation_profile, load_language_server, load_validation,
 };
 pub use nearest::nearest;
-pub use problem::{MAX_FILE_BYTES, Problem, Severity, decode, read_file, read_settings, to_error};
+pub use problem::{Fix, MAX_FILE_BYTES, Problem, Severity, decode, read_file, read_settings, to_error};
 pub use settings::{
     Config, ConfigFile, KEYS, Key, KeyDefault, Kind, Level, Locations, Parts, Resolved, Source, find_key,
     key, locate,

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use agents_domain::ports::store::ELSEWHERE;
-use agents_domain::text::{LineIndex, Range};
+use agents_domain::text::{LineIndex, Range, TextEdit};
 use agents_domain::{Error, ErrorKind, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,18 @@ pub struct Problem {
     pub range: Range,
     /// The file, as given.
     pub file: String,
+    /// What mends it, where that is known.
+    #[serde(skip)]
+    pub fix: Option<Fix>,
+}
+
+/// A change of a file that mends a problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fix {
+    /// What it does, such as "Write `arguments`".
+    pub title: String,
+    /// The one edit that does it.
+    pub edit: TextEdit,
 }
 
 impl fmt::Display for Problem {
@@ -77,6 +89,7 @@ pub fn decode<'a>(bytes: &'a [u8], file: &str) -> std::result::Result<&'a str, P
         field_path: String::new(),
         range,
         file: file.to_owned(),
+        fix: None,
     };
     if bytes.len() > MAX_FILE_BYTES {
         return Err(problem(too_large(), Range::default()));

@@ -11,6 +11,7 @@ mod clock;
 mod confidence;
 mod correlation;
 mod drift;
+mod entries;
 pub mod facade;
 mod invariants;
 mod lookup;
@@ -42,6 +43,7 @@ use agents_domain::ports::language_servers::LanguageServers;
 use agents_domain::ports::store::{Reader, Store, StoreError, StoreExt, StoreResult, Writer};
 use agents_domain::{Error, ErrorKind, Result};
 
+pub use entries::RegistryEntry;
 pub use facade::{METHOD_PREFIX, Operation, OperationInfo, catalogue};
 pub use surroundings::{Nowhere, Surroundings, find_program, is_program};
 

@@ -11,7 +11,7 @@ use tower_lsp::jsonrpc::Result;
 use tower_lsp::lsp_types::*;
 use tower_lsp::{LanguageServer, LspService};
 
-use crate::requests::{Shared, code_action, command, content, custom, diagnostic, settings};
+use crate::requests::{Shared, code_action, command, content, custom, diagnostic, entity, settings};
 use crate::watch::{self, Wake};
 use crate::{App, ClientHandle, ClientInfo, ExitStatus, SessionHandle, serve_stdio};
 
@@ -79,6 +79,9 @@ fn capabilities(client: &ClientInfo) -> Value {
         "executeCommandProvider": { "commands": command::names() },
         "experimental": { "cleveragents": { "protocol": custom::PROTOCOL } },
     });
+    for (_, capability, options) in ENTITY_FEATURES.iter().filter(|(f, ..)| offered_to_all(client, f)) {
+        offered[*capability] = options();
+    }
     if diagnostic::pulls(client) {
         offered["diagnosticProvider"] = json!({
             "identifier": diagnostic::SOURCE,
@@ -90,6 +93,19 @@ fn capabilities(client: &ClientInfo) -> Value {
         offered["workspace"] = json!({ "textDocumentContent": { "schemes": [content::SCHEME] } });
     }
     offered
+}
+
+/// What is offered for entity files only: the feature, its capability and its options.
+const ENTITY_FEATURES: [(&str, &str, fn() -> Value); 4] = [
+    ("completion", "completionProvider", || json!({ "triggerCharacters": [" ", "/"] })),
+    ("definition", "definitionProvider", || json!({})),
+    ("references", "referencesProvider", || json!({})),
+    ("rename", "renameProvider", || json!({ "prepareProvider": true })),
+];
+
+/// The client takes no registrations of a feature: it is offered for all documents, and answered for entity files.
+fn offered_to_all(client: &ClientInfo, feature: &str) -> bool {
+    !client.supports(&format!("/textDocument/{feature}/dynamicRegistration"))
 }
 
 /// The handlers. What they do is in [`crate::requests`].
@@ -138,13 +154,26 @@ impl Backend {
         let mut registrations = Vec::new();
         let ours = json!({ "documentSelector": [{ "scheme": content::SCHEME }] });
         for (feature, options) in [
-            ("textDocument/documentSymbol", ours.clone()),
+            (
+                "textDocument/documentSymbol",
+                json!({ "documentSelector": [
+                { "scheme": content::SCHEME }, { "language": entity::LANGUAGES[0] }, { "language": entity::LANGUAGES[1] },
+            ] }),
+            ),
             ("textDocument/foldingRange", ours),
             ("workspace/didChangeConfiguration", json!({ "section": settings::SECTION })),
         ] {
             if client.supports(&format!("/{feature}/dynamicRegistration")) {
                 registrations.push(json!({ "id": feature, "method": feature, "registerOptions": options }));
             }
+        }
+        let files: Vec<Value> =
+            entity::LANGUAGES.iter().map(|language| json!({ "language": language })).collect();
+        for (feature, _, options) in ENTITY_FEATURES.iter().filter(|(f, ..)| !offered_to_all(client, f)) {
+            let method = format!("textDocument/{feature}");
+            let mut options = options();
+            options["documentSelector"] = json!(files);
+            registrations.push(json!({ "id": method, "method": method, "registerOptions": options }));
         }
         if !registrations.is_empty() {
             let params = json!({ "registrations": registrations });
@@ -211,6 +240,31 @@ impl LanguageServer for Backend {
 
     async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
         self.shared.execute_command(params, &self.wake).await
+    }
+
+    async fn completion(&self, params: CompletionParams) -> Result<Option<CompletionResponse>> {
+        Ok(self.shared.completion(params).await.map(CompletionResponse::Array))
+    }
+
+    async fn goto_definition(&self, params: GotoDefinitionParams) -> Result<Option<GotoDefinitionResponse>> {
+        let found = self.shared.entity_definition(&params.text_document_position_params).await;
+        Ok(found.map(GotoDefinitionResponse::Array))
+    }
+
+    async fn references(&self, params: ReferenceParams) -> Result<Option<Vec<Location>>> {
+        let definition = params.context.include_declaration;
+        Ok(self.shared.entity_references(&params.text_document_position, definition).await)
+    }
+
+    async fn prepare_rename(
+        &self,
+        params: TextDocumentPositionParams,
+    ) -> Result<Option<PrepareRenameResponse>> {
+        Ok(self.shared.prepare_rename(&params))
+    }
+
+    async fn rename(&self, params: RenameParams) -> Result<Option<WorkspaceEdit>> {
+        self.shared.entity_rename(&params.text_document_position, &params.new_name).await
     }
 
     async fn document_symbol(&self, params: DocumentSymbolParams) -> Result<Option<DocumentSymbolResponse>> {

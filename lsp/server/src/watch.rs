@@ -31,9 +31,11 @@ use self::publish::Publisher;
 use self::refresh::Refreshes;
 use self::world::{Changes, Checks, FailedAt, OpenPlan, Questions, Registry, Trouble, Waits, World, short};
 use crate::EditorOptions;
+use crate::documents::Document;
 use crate::lock;
 use crate::requests::content::Subject;
-use crate::requests::{Shared, brief};
+use crate::requests::entity::{Entity, Names};
+use crate::requests::{Shared, brief, diagnostic};
 
 /// How long to wait before a store that failed is tried again.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -97,10 +99,11 @@ async fn start_workers(shared: Arc<Shared>, every: Duration) {
 async fn follow_documents(shared: Arc<Shared>, wake: Sender<Wake>) {
     let mut changes = shared.session.changes();
     let mut known = BTreeMap::new();
+    let pulls = diagnostic::pulls(shared.session.latest().client());
     while changes.changed().await.is_ok() {
         let snapshot = shared.session.latest();
-        let open: BTreeMap<String, u64> =
-            snapshot.documents().map(|d| (d.uri().as_str().to_owned(), d.saves())).collect();
+        let open: BTreeMap<String, (u64, Option<i32>)> =
+            snapshot.documents().map(|d| (d.uri().as_str().to_owned(), state(d, pulls))).collect();
         if open == known {
             continue;
         }
@@ -114,6 +117,12 @@ async fn follow_documents(shared: Arc<Shared>, wake: Sender<Wake>) {
             return;
         }
     }
+}
+
+/// What must be looked at anew when it is another: saves, and each edit of an entity file whose problems are pushed.
+fn state(document: &Document, pulls: bool) -> (u64, Option<i32>) {
+    let edits = (!pulls && Entity::of(document).is_some()).then(|| document.version());
+    (document.saves(), edits)
 }
 
 struct Watcher {
@@ -195,7 +204,12 @@ impl Watcher {
         let sequence = engine.call(After { sequence: None, plan: None, limit: None })?.sequence;
         let listed = engine.call(List::default())?.plans;
         let open = listed.into_iter().filter(|plan| !matches!(plan.state, State::Applied | State::Cancelled));
-        let mut world = World { sequence, registry: Arc::new(registry(&engine)?), ..World::default() };
+        let mut world = World {
+            sequence,
+            registry: Arc::new(registry(&engine)?),
+            names: Arc::new(Names::read(&engine)?),
+            ..World::default()
+        };
         for plan in open {
             let awaiting = plan
                 .awaiting
@@ -263,6 +277,9 @@ impl Watcher {
         if registered {
             world.registry = Arc::new(registry);
         }
+        if changes.registered {
+            world.names = Arc::new(Names::read(&engine)?);
+        }
         for plan in std::mem::take(&mut changes.unknown) {
             look_up(&engine, &mut world, plan, &mut changes);
         }
@@ -291,10 +308,10 @@ impl Watcher {
         if lines {
             self.refreshes.hints();
         }
-        if lines || changes.questions || !changes.plans.is_empty() {
+        if lines || changes.questions || changes.registered || !changes.plans.is_empty() {
             self.refreshes.lenses();
         }
-        if changes.questions || troubles || registered {
+        if changes.questions || troubles || registered || changes.registered {
             self.refreshes.diagnostics();
             self.publish();
         }

@@ -8,7 +8,7 @@ use agents_domain::action::ActionDefinition;
 use agents_domain::profile::{Safety, built_in_profiles};
 use serde_json::Value;
 
-use super::{EntityKind, LoadResult, Recipe, load, problems_of, rename_keys, schema_of};
+use super::{EntityKind, LoadResult, Recipe, Registry, load, problems_of, rename_keys, schema_of};
 use crate::nearest::nearest;
 use crate::yaml::schema::Schema;
 use crate::yaml::template::{check_template, find_name};
@@ -16,15 +16,32 @@ use crate::yaml::{Node, NodeKind, Source, join};
 
 pub(super) const KIND: EntityKind = EntityKind {
     name: "action",
+    registry: Registry::Action,
+    refers: &[
+        ("strategy_actor", Registry::Actor),
+        ("execution_actor", Registry::Actor),
+        ("estimation_actor", Registry::Actor),
+        ("review_actor", Registry::Actor),
+        ("apply_actor", Registry::Actor),
+        ("invariant_actor", Registry::Actor),
+        ("automation_profile", Registry::AutomationProfile),
+    ],
     check: |text, file| problems_of(load_action(text, file)),
     schema: || &SCHEMA,
     marks: &["action", "strategy_actor", "execution_actor", "definition_of_done"],
+    recipe: &RECIPE,
 };
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(file_schema);
 
-const RECIPE: Recipe =
-    Recipe { wrappers: &["action"], schema: || &SCHEMA, normalise, rules, lower: std::convert::identity };
+const RECIPE: Recipe = Recipe {
+    wrappers: &["action"],
+    aliases: &[("args", "arguments"), ("short_description", "description")],
+    schema: || &SCHEMA,
+    normalise,
+    rules,
+    lower: std::convert::identity,
+};
 
 /// Other names of argument types.
 const TYPE_ALIASES: &[(&str, &str)] = &[("str", "string"), ("int", "integer"), ("bool", "boolean")];
@@ -52,13 +69,7 @@ fn file_schema() -> Value {
 
 fn normalise(root: &mut Node, source: &mut Source<'_>) {
     let top = Schema::new(&SCHEMA);
-    rename_keys(
-        root,
-        "",
-        &top.keys(),
-        &[("args", "arguments"), ("short_description", "description")],
-        source,
-    );
+    rename_keys(root, "", &top.keys(), RECIPE.aliases, source);
     let argument_keys =
         top.property("arguments").and_then(Schema::items).map(Schema::keys).unwrap_or_default();
     let Some(NodeKind::List(items)) = root.get_mut("arguments").map(|n| &mut n.kind) else { return };

@@ -6,22 +6,31 @@ use agents_domain::QualifiedName;
 use agents_domain::profile::{Gate, Guards, Profile, Safety, built_in_profile};
 use serde_json::{Map, Value, json};
 
-use super::{EntityKind, LoadResult, Recipe, load, problems_of, rename_keys, schema_of};
+use super::{EntityKind, LoadResult, Recipe, Registry, load, problems_of, rename_keys, schema_of};
 use crate::Severity;
 use crate::yaml::schema::Schema;
 use crate::yaml::{Entry, Node, NodeKind, Source};
 
 pub(super) const KIND: EntityKind = EntityKind {
     name: "automation_profile",
+    registry: Registry::AutomationProfile,
+    refers: &[],
     check: |text, file| problems_of(load_automation_profile(text, file)),
     schema: || &SCHEMA,
     marks: &["decompose_task", "create_tool", "select_tool", "edit_code", "execute_command", "thresholds"],
+    recipe: &RECIPE,
 };
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(file_schema);
 
-const RECIPE: Recipe =
-    Recipe { wrappers: &["automation_profile", "profile"], schema: || &SCHEMA, normalise, rules, lower };
+const RECIPE: Recipe = Recipe {
+    wrappers: &["automation_profile", "profile"],
+    aliases: &[("safety_profile", "safety"), ("guard", "guards")],
+    schema: || &SCHEMA,
+    normalise,
+    rules,
+    lower,
+};
 
 /// The limits a file must always say.
 const REQUIRED: [&str; 3] = ["require_sandbox", "require_checkpoints", "allow_unsafe_tools"];
@@ -103,7 +112,7 @@ fn normalise(root: &mut Node, source: &mut Source<'_>) {
     known.push("thresholds");
     known.extend(&safety);
     known.extend(guards.iter().filter(|key| !safety.contains(key)));
-    rename_keys(root, "", &known, &[("safety_profile", "safety"), ("guard", "guards")], source);
+    rename_keys(root, "", &known, RECIPE.aliases, source);
     lift_thresholds(root, source);
     for (part, keys) in [("safety", &safety), ("guards", &guards)] {
         if let Some(node) = root.get_mut(part) {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use agents_domain::language_server::{HealthCheck, LanguageServerDefinition};
 use serde_json::{Value, json};
 
-use super::{EntityKind, LoadResult, Loaded, Recipe, load, problems_of, rename_keys, schema_of};
+use super::{EntityKind, LoadResult, Loaded, Recipe, Registry, load, problems_of, rename_keys, schema_of};
 use crate::yaml::schema::Schema;
 use crate::yaml::template::check_template;
 use crate::yaml::{Entry, Node, NodeKind, Source};
@@ -14,15 +14,19 @@ use crate::{Problem, Severity};
 
 pub(super) const KIND: EntityKind = EntityKind {
     name: "lsp_server",
+    registry: Registry::LanguageServer,
+    refers: &[],
     check: |text, file| problems_of(load_language_server(text, file)),
     schema: || &SCHEMA,
     marks: &["lsp_server", "languages", "init_options", "workspace_settings", "health_check"],
+    recipe: &RECIPE,
 };
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(file_schema);
 
 const RECIPE: Recipe = Recipe {
     wrappers: &["lsp_server", "lsp", "language_server"],
+    aliases: &[("initialization", "init_options")],
     schema: || &SCHEMA,
     normalise,
     rules,
@@ -109,7 +113,7 @@ fn file_schema() -> Value {
 
 fn normalise(root: &mut Node, source: &mut Source<'_>) {
     let schema = Schema::new(&SCHEMA);
-    rename_keys(root, "", &schema.keys(), &[("initialization", "init_options")], source);
+    rename_keys(root, "", &schema.keys(), RECIPE.aliases, source);
     let health_keys = schema.property("health_check").map(Schema::keys).unwrap_or_default();
     if let Some(health) = root.get_mut("health_check") {
         rename_keys(health, "health_check", &health_keys, &[], source);

@@ -19,6 +19,7 @@ pub use automation_profile::load_automation_profile;
 pub use language_server::{language_hints, load_language_server};
 pub use validation::load_validation;
 
+use crate::editing;
 use crate::yaml::schema::{self, Schema};
 use crate::yaml::{Entry, Node, NodeKind, Source, compose, join};
 use crate::{Problem, Severity};
@@ -51,6 +52,7 @@ impl<T> Loaded<T> {
             field_path: field_path.to_owned(),
             range: self.place(field_path).unwrap_or_default(),
             file: self.file.clone(),
+            fix: None,
         }
     }
 }
@@ -63,12 +65,42 @@ pub type LoadResult<T> = Result<Loaded<T>, Vec<Problem>>;
 pub struct EntityKind {
     /// Its name, such as `action`.
     pub name: &'static str,
+    /// Where its name is registered.
+    pub registry: Registry,
+    /// Keys whose values name something registered, such as `strategy_actor`.
+    pub refers: &'static [(&'static str, Registry)],
     /// All problems and hints of a file of this kind, in the order of the file: `(text, file name)`.
     pub check: fn(&str, &str) -> Vec<Problem>,
     /// JSON Schema of the canonical spelling.
     pub schema: fn() -> &'static Value,
     /// Keys that only files of this kind have at the top, in any spelling.
     marks: &'static [&'static str],
+    /// How it is read.
+    pub(crate) recipe: &'static Recipe,
+}
+
+/// What names are registered in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each is the registry of its name")]
+pub enum Registry {
+    Action,
+    Actor,
+    AutomationProfile,
+    LanguageServer,
+    Validation,
+}
+
+impl Registry {
+    /// The word for one of its entries, such as `language server`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Action => "action",
+            Self::Actor => "actor",
+            Self::AutomationProfile => "automation profile",
+            Self::LanguageServer => "language server",
+            Self::Validation => "validation",
+        }
+    }
 }
 
 /// Every kind of entity file there is.
@@ -78,8 +110,18 @@ pub const KINDS: &[EntityKind] =
 /// The kind of a file by its keys; `None` when it looks like none of them.
 pub fn kind_of(text: &str) -> Option<&'static EntityKind> {
     let mut source = Source::new(text, "");
-    let root = compose(&mut source)?;
-    let has = |key: &&&str| root.entries().iter().any(|e| e.key.replace('-', "_") == **key);
+    let keys: Vec<String> = match compose(&mut source) {
+        Some(root) => match root.entries() {
+            // A mapping may stand around the whole.
+            [Entry { key, value, .. }] => {
+                std::iter::once(key).chain(value.entries().iter().map(|e| &e.key)).cloned().collect()
+            }
+            entries => entries.iter().map(|e| e.key.clone()).collect(),
+        },
+        // Somebody is writing it.
+        None => editing::top_keys(text),
+    };
+    let has = |key: &&&str| keys.iter().any(|present| present.replace('-', "_") == **key);
     let by_marks = KINDS.iter().map(|kind| (kind.marks.iter().filter(has).count(), kind));
     by_marks.filter(|(marks, _)| *marks > 0).max_by_key(|(marks, _)| *marks).map(|(_, kind)| kind)
 }
@@ -95,9 +137,11 @@ fn problems_of<T>(result: LoadResult<T>) -> Vec<Problem> {
 }
 
 /// What differs between kinds.
-struct Recipe {
+pub(crate) struct Recipe {
     /// Names of a mapping that may stand around the whole.
-    wrappers: &'static [&'static str],
+    pub wrappers: &'static [&'static str],
+    /// Other names of keys at the top, with the usual ones.
+    pub aliases: &'static [(&'static str, &'static str)],
     /// JSON Schema of the canonical spelling.
     schema: fn() -> &'static Value,
     /// Rewrites other spellings.
@@ -235,6 +279,7 @@ fn rename_keys(
             return false;
         }
         source.hint(&at, &entry.key_bytes, format!("`{}` is usually written `{canonical}`", entry.key));
+        source.fix(format!("Write `{canonical}`"), &entry.key_bytes, canonical);
         entry.key = canonical.to_owned();
         true
     });

@@ -5,20 +5,30 @@ use std::sync::LazyLock;
 use agents_domain::validation::ValidationDefinition;
 use serde_json::{Value, json};
 
-use super::{EntityKind, LoadResult, Recipe, load, problems_of, rename_keys, schema_of};
+use super::{EntityKind, LoadResult, Recipe, Registry, load, problems_of, rename_keys, schema_of};
 use crate::yaml::schema::Schema;
 use crate::yaml::{Entry, Node, NodeKind, Source};
 
 pub(super) const KIND: EntityKind = EntityKind {
     name: "validation",
+    registry: Registry::Validation,
+    refers: &[],
     check: |text, file| problems_of(load_validation(text, file)),
     schema: || &SCHEMA,
     marks: &["validation", "wraps", "transform", "parser", "builtin"],
+    recipe: &RECIPE,
 };
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(file_schema);
 
-const RECIPE: Recipe = Recipe { wrappers: &["tool"], schema: || &SCHEMA, normalise, rules, lower };
+const RECIPE: Recipe = Recipe {
+    wrappers: &["tool"],
+    aliases: &[("cwd", "working_directory"), ("timeout_seconds", "timeout")],
+    schema: || &SCHEMA,
+    normalise,
+    rules,
+    lower,
+};
 
 /// Keys of a tool that have no meaning for a validation: it writes nothing, whatever they say (VAL-006).
 const TOOL_KEYS: &[(&str, &str)] = &[
@@ -82,7 +92,7 @@ fn normalise(root: &mut Node, source: &mut Source<'_>) {
     let schema = Schema::new(&SCHEMA);
     let mut known = schema.keys();
     known.push("mode");
-    rename_keys(root, "", &known, &[("cwd", "working_directory"), ("timeout_seconds", "timeout")], source);
+    rename_keys(root, "", &known, RECIPE.aliases, source);
     mode_into_block(root, source);
     short_built_in(root);
     command_line(root, source);

@@ -426,6 +426,7 @@ impl Config {
                         _ => l.origin.clone().unwrap_or_default(),
                     },
                 ),
+                fix: None,
             })
             .collect()
     }

@@ -6,12 +6,12 @@ pub(crate) mod template;
 
 use std::ops::Range as Bytes;
 
-use agents_domain::text::{LineIndex, Range};
+use agents_domain::text::{LineIndex, Range, TextEdit};
 use serde_json::Value;
 
 pub(crate) use compose::compose;
 
-use crate::{Problem, Severity};
+use crate::{Fix, Problem, Severity};
 
 /// A value with its place.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,6 +153,7 @@ impl<'a> Source<'a> {
                 field_path: path.to_owned(),
                 range: self.range(bytes),
                 file: self.file.to_owned(),
+                fix: None,
             });
         }
     }
@@ -167,6 +168,18 @@ impl<'a> Source<'a> {
 
     pub fn hint(&mut self, path: &str, bytes: &Bytes<usize>, message: impl Into<String>) {
         self.report(Severity::Hint, path, bytes, message);
+    }
+
+    /// Says what mends the problem that was reported last: `new_text` in the place of `bytes`.
+    pub fn fix(&mut self, title: impl Into<String>, bytes: &Bytes<usize>, new_text: impl Into<String>) {
+        let edit = TextEdit { range: self.range(bytes), new_text: new_text.into() };
+        // Of a full list, the last need not be the one that was meant.
+        if self.is_full() {
+            return;
+        }
+        if let Some(last) = self.problems.last_mut() {
+            last.fix = Some(Fix { title: title.into(), edit });
+        }
     }
 
     /// So much is wrong that nothing more is reported.

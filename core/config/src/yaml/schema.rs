@@ -16,17 +16,19 @@ const LISTED: usize = 20;
 pub(crate) struct Schema<'s> {
     root: &'s Value,
     here: &'s Value,
+    /// Where it was referred to, which may say more than what it refers to.
+    site: &'s Value,
     /// The name of the definition it came from, when it was a reference.
     definition: Option<&'s str>,
 }
 
 impl<'s> Schema<'s> {
     pub fn new(root: &'s Value) -> Self {
-        Self { root, here: root, definition: None }.resolved()
+        Self { root, here: root, site: root, definition: None }.resolved()
     }
 
     fn at(self, here: &'s Value) -> Self {
-        Self { root: self.root, here, definition: None }.resolved()
+        Self { root: self.root, here, site: here, definition: None }.resolved()
     }
 
     /// Follows `$ref` and picks what an optional value is when it is there.
@@ -59,7 +61,7 @@ impl<'s> Schema<'s> {
     }
 
     /// The type, without the `null` of optional values.
-    fn type_name(self) -> Option<&'s str> {
+    pub fn type_name(self) -> Option<&'s str> {
         match self.here.get("type")? {
             Value::String(name) => Some(name),
             Value::Array(names) => names.iter().filter_map(Value::as_str).find(|name| *name != "null"),
@@ -68,7 +70,7 @@ impl<'s> Schema<'s> {
     }
 
     /// The texts it allows, when it names them.
-    fn choices(self) -> Option<Vec<&'s str>> {
+    pub fn choices(self) -> Option<Vec<&'s str>> {
         let mut found = Vec::new();
         collect_choices(self.here, &mut found);
         (!found.is_empty()).then_some(found)
@@ -82,6 +84,34 @@ impl<'s> Schema<'s> {
         self.here.get("items").map(|s| self.at(s))
     }
 
+    /// What a person starts from where a value is missing, as YAML.
+    fn starter(self) -> String {
+        if let Some(default) = self.default() {
+            return default.to_string();
+        }
+        if let Some(first) = self.choices().and_then(|choices| choices.first().copied()) {
+            return first.to_owned();
+        }
+        match self.type_name() {
+            Some("array") => "[]".to_owned(),
+            Some("object") => "{}".to_owned(),
+            Some("boolean") => "false".to_owned(),
+            Some("integer" | "number") => "0".to_owned(),
+            _ => "\"\"".to_owned(),
+        }
+    }
+
+    /// What it is when it is left out.
+    pub fn default(self) -> Option<&'s Value> {
+        self.site.get("default").or_else(|| self.here.get("default")).filter(|default| !default.is_null())
+    }
+
+    /// What it is for, in words.
+    pub fn description(self) -> Option<&'s str> {
+        // The place says more than the definition it refers to.
+        self.site.get("description").and_then(Value::as_str).or_else(|| self.str("description"))
+    }
+
     /// The keys it names, in order.
     pub fn keys(self) -> Vec<&'s str> {
         match self.here.get("properties") {
@@ -90,7 +120,7 @@ impl<'s> Schema<'s> {
         }
     }
 
-    fn required(self) -> Vec<&'s str> {
+    pub fn required(self) -> Vec<&'s str> {
         match self.here.get("required") {
             Some(Value::Array(keys)) => keys.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),
@@ -188,6 +218,12 @@ fn wrong_type(node: &Node, expected: &str, path: &str, source: &mut Source<'_>) 
     };
     let message = format!("{} must be {expected_words}, not {}{quotes}", what(path), node.describe());
     source.error(path, &node.bytes, message);
+    let written = source.text.get(node.bytes.clone()).unwrap_or_default();
+    match quotes {
+        "" => {}
+        ": put it in quotes" => source.fix("Put it in quotes", &node.bytes, format!("\"{written}\"")),
+        _ => source.fix("Leave the quotes out", &node.bytes, node.text().unwrap_or_default()),
+    }
 }
 
 fn is_quoted(node: &Node, text: &str) -> bool {
@@ -201,11 +237,13 @@ fn check_choice(node: &Node, choices: &[&str], path: &str, source: &mut Source<'
         return source.error(path, &node.bytes, message);
     };
     if !choices.contains(&text) {
-        let meant = nearest(text, choices.iter().copied())
-            .map(|c| format!(": did you mean `{c}`?"))
-            .unwrap_or_default();
-        let message = format!("{} must be one of {list}, not {}{meant}", what(path), node.describe());
+        let meant = nearest(text, choices.iter().copied());
+        let question = meant.map(|c| format!(": did you mean `{c}`?")).unwrap_or_default();
+        let message = format!("{} must be one of {list}, not {}{question}", what(path), node.describe());
         source.error(path, &node.bytes, message);
+        if let Some(meant) = meant {
+            source.fix(format!("Write `{meant}`"), &node.bytes, meant);
+        }
     }
 }
 
@@ -250,6 +288,7 @@ fn check_range(
 fn check_map(node: &Node, schema: Schema<'_>, path: &str, source: &mut Source<'_>) {
     let entries = node.entries();
     let keys = schema.keys();
+    let mut misspelled = Vec::new();
     let unset: Vec<&str> = keys.iter().copied().filter(|k| node.get(k).is_none()).collect();
     for entry in entries {
         let inner_path = join(path, &entry.key);
@@ -259,9 +298,9 @@ fn check_map(node: &Node, schema: Schema<'_>, path: &str, source: &mut Source<'_
             if source.is_full() {
                 return;
             }
-            let message = match nearest(&entry.key, unset.iter().copied())
-                .or_else(|| nearest(&entry.key, keys.iter().copied()))
-            {
+            let meant = nearest(&entry.key, unset.iter().copied())
+                .or_else(|| nearest(&entry.key, keys.iter().copied()));
+            let message = match meant {
                 Some(meant) => format!("there is no key `{}`: did you mean `{meant}`?", entry.key),
                 None => {
                     let more = if keys.len() > LISTED { ", ..." } else { "" };
@@ -270,6 +309,10 @@ fn check_map(node: &Node, schema: Schema<'_>, path: &str, source: &mut Source<'_
                 }
             };
             source.error(&inner_path, &entry.key_bytes, message);
+            if let Some(meant) = meant {
+                misspelled.push(meant);
+                source.fix(format!("Write `{meant}`"), &entry.key_bytes, meant);
+            }
         } else if let Some(rest) = schema.here.get("additionalProperties").filter(|s| s.is_object()) {
             check(&entry.value, schema.at(rest), &inner_path, source);
         }
@@ -283,6 +326,30 @@ fn check_map(node: &Node, schema: Schema<'_>, path: &str, source: &mut Source<'_
                 path => format!("the key `{key}` of `{path}` is missing"),
             };
             source.error(&join(path, key), place, message);
+            // One that is there under a wrong name is not added a second time.
+            if !misspelled.contains(&key) {
+                add_key(node, key, schema, path, source);
+            }
         }
+    }
+}
+
+/// What mends a missing key: at the end of the file, or before the first key of its mapping.
+fn add_key(node: &Node, key: &str, schema: Schema<'_>, path: &str, source: &mut Source<'_>) {
+    let value = schema.property(key).map(Schema::starter).unwrap_or_default();
+    let title = format!("Add `{key}`");
+    let flow = source.text.as_bytes().get(node.bytes.start) == Some(&b'{');
+    match node.entries().first().map(|first| first.key_bytes.start) {
+        Some(first) if path.is_empty() && !flow && source.range(&(first..first)).start.column == 0 => {
+            let end = source.text.len();
+            let gap = if source.text.ends_with('\n') { "" } else { "\n" };
+            source.fix(title, &(end..end), format!("{gap}{key}: {value}\n"));
+        }
+        Some(first) if flow => source.fix(title, &(first..first), format!("{key}: {value}, ")),
+        Some(first) => {
+            let indent = " ".repeat(source.range(&(first..first)).start.column as usize);
+            source.fix(title, &(first..first), format!("{key}: {value}\n{indent}"));
+        }
+        None => {}
     }
 }

@@ -4,6 +4,7 @@
 
 mod action;
 mod automation_profile;
+mod editing;
 mod language_server;
 mod reference;
 mod robustness;

@@ -34,6 +34,17 @@ struct Offer<'c> {
 
 impl Shared {
     pub async fn code_action(&self, params: CodeActionParams) -> Option<Vec<CodeActionOrCommand>> {
+        let fixes = match kind_wanted(params.context.only.as_deref(), ANSWER_KIND) {
+            true => self.entity_actions(&params).await,
+            false => None,
+        };
+        match (self.plan_actions(params).await, fixes) {
+            (Some(actions), fixes) => Some(fixes.into_iter().flatten().chain(actions).collect()),
+            (None, fixes) => fixes,
+        }
+    }
+
+    async fn plan_actions(&self, params: CodeActionParams) -> Option<Vec<CodeActionOrCommand>> {
         let (snapshot, document) = self.document(&params.text_document.uri)?;
         let world = self.world().await;
         let file = self.file_of(&world, &document).await?;
@@ -78,16 +89,20 @@ impl Shared {
     }
 }
 
+/// Whether the client asked for actions of a kind: for it, or for one it is a part of.
+fn kind_wanted(only: Option<&[CodeActionKind]>, kind: &str) -> bool {
+    let part = |whole: &CodeActionKind| {
+        let whole = whole.as_str();
+        whole.is_empty()
+            || kind == whole
+            || kind.strip_prefix(whole).is_some_and(|rest| rest.starts_with('.'))
+    };
+    only.is_none_or(|only| only.iter().any(part))
+}
+
 impl Offer<'_> {
-    /// Whether the client asked for actions of a kind: for it, or for one it is a part of.
     fn wanted(&self, kind: &str) -> bool {
-        let part = |whole: &CodeActionKind| {
-            let whole = whole.as_str();
-            whole.is_empty()
-                || kind == whole
-                || kind.strip_prefix(whole).is_some_and(|rest| rest.starts_with('.'))
-        };
-        self.only.as_ref().is_none_or(|only| only.iter().any(part))
+        kind_wanted(self.only.as_deref(), kind)
     }
 
     fn add(&mut self, kind: &str, command: Command, answered: Option<Diagnostic>, preferred: bool) {

@@ -1,5 +1,7 @@
 //! `textDocument/codeLens`: the decision over each run of lines, the plan over the file, and what waits for an answer.
 
+use std::sync::Arc;
+
 use agents_domain::ids::PlanId;
 use agents_domain::plan::State;
 use serde_json::{Value, json};
@@ -9,14 +11,23 @@ use super::command::ANSWER;
 use super::inlay_hint::verdict;
 use super::questions::asked;
 use super::{Shared, brief};
+use crate::documents::Document;
 use crate::watch::world::{OpenPlan, short};
 
 impl Shared {
     pub async fn code_lens(&self, params: CodeLensParams) -> Option<Vec<CodeLens>> {
         let (_, document) = self.document(&params.text_document.uri)?;
+        let of_entity = self.entity_lenses(&document).await;
+        match (self.plan_lenses_of(&document).await, of_entity) {
+            (Some(lenses), more) => Some(lenses.into_iter().chain(more.into_iter().flatten()).collect()),
+            (None, of_entity) => of_entity,
+        }
+    }
+
+    async fn plan_lenses_of(&self, document: &Arc<Document>) -> Option<Vec<CodeLens>> {
         let world = self.world().await;
-        let file = self.file_of(&world, &document).await?;
-        let found = self.provenance(&document).await;
+        let file = self.file_of(&world, document).await?;
+        let found = self.provenance(document).await;
         let mut lenses = Vec::new();
         for plan in found.iter().flat_map(|found| found.proposing()) {
             if let Some(open) = world.plans.get(&plan) {

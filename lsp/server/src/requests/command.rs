@@ -10,6 +10,7 @@ use tower_lsp::jsonrpc;
 use tower_lsp::lsp_types::ExecuteCommandParams;
 
 use super::code_action::answer_text;
+use super::entity::register::REGISTER;
 use super::{Shared, brief, content, refusal};
 use crate::watch::Wake;
 
@@ -19,7 +20,7 @@ pub(crate) const ANSWER: &str = "agents.decision.answer";
 /// Every command there is, sorted.
 pub(crate) fn names() -> Vec<String> {
     let operations = agents_engine::catalogue().iter().map(OperationInfo::command);
-    let mut names: Vec<String> = operations.chain([ANSWER.to_owned()]).collect();
+    let mut names: Vec<String> = operations.chain([ANSWER.to_owned(), REGISTER.to_owned()]).collect();
     names.sort();
     names
 }
@@ -36,7 +37,15 @@ impl Shared {
         if name == ANSWER {
             return self.ask_person(given, wake).await.map(Some).map_err(refusal);
         }
-        let Some(operation) = agents_engine::catalogue().iter().find(|o| o.command() == name) else {
+        let (method, given) = match name {
+            REGISTER => {
+                self.registration(&given).map(|(method, params)| (Some(method), params)).map_err(refusal)?
+            }
+            _ => (None, given),
+        };
+        let wanted =
+            |o: &&OperationInfo| method.map_or_else(|| o.command() == name, |method| o.method == method);
+        let Some(operation) = agents_engine::catalogue().iter().find(wanted) else {
             let error = Error::new(ErrorKind::OperationNotFound, format!("there is no command `{name}`"));
             let mut refused = refusal(error);
             // -32601 would say that the client may not execute commands at all.

@@ -16,10 +16,11 @@ use tower_lsp::lsp_types::{
     RelatedUnchangedDocumentDiagnosticReport, UnchangedDocumentDiagnosticReport,
 };
 
+use super::entity::{self, Entity};
 use super::questions::asked;
 use super::{Shared, brief};
 use crate::ClientInfo;
-use crate::documents::{DocumentUri, Text};
+use crate::documents::{Document, DocumentUri, Text};
 use crate::watch::world::{FailedAt, FileKey, World, short};
 
 /// `source` of all our diagnostics.
@@ -56,13 +57,15 @@ impl Shared {
             None => Vec::new(),
             Some((snapshot, document)) => {
                 let world = self.world().await;
-                match self.file_of(&world, &document).await {
+                let mut found = match self.file_of(&world, &document).await {
                     None => Vec::new(),
                     Some(file) => {
                         let saved = self.saved_text(&world, &file).await;
                         of_file(&world, &file, document.text(), saved.as_deref(), snapshot.client())
                     }
-                }
+                };
+                found.extend(of_entity(&world, &document));
+                found
             }
         };
         let id = result_id(&items);
@@ -81,6 +84,12 @@ impl Shared {
         };
         DocumentDiagnosticReportResult::Report(report)
     }
+}
+
+/// What is wrong in an open entity file.
+pub(crate) fn of_entity(world: &World, document: &Document) -> Vec<Diagnostic> {
+    let Some(entity) = Entity::of(document) else { return Vec::new() };
+    entity::diagnostics(document.text(), &entity.content, entity.kind, &world.names)
 }
 
 fn result_id(items: &[Diagnostic]) -> String {

@@ -1,6 +1,8 @@
-//! `textDocument/hover`: the decision behind a line.
+//! `textDocument/hover`: the decision behind a line, else what a key or name of an entity file is.
 
-use tower_lsp::lsp_types::{Hover, HoverContents, HoverParams, MarkupContent, MarkupKind};
+use tower_lsp::lsp_types::{
+    Hover, HoverContents, HoverParams, MarkupContent, MarkupKind, TextDocumentPositionParams,
+};
 
 use super::Shared;
 use super::lines::whole_lines;
@@ -13,6 +15,13 @@ const SHOWN: usize = 5;
 impl Shared {
     pub async fn hover(&self, params: HoverParams) -> Option<Hover> {
         let at = params.text_document_position_params;
+        match self.decision_hover(&at).await {
+            None => self.entity_hover(&at).await,
+            found => found,
+        }
+    }
+
+    async fn decision_hover(&self, at: &TextDocumentPositionParams) -> Option<Hover> {
         let (snapshot, document) = self.document(&at.text_document.uri)?;
         let found = self.provenance(&document).await?;
         let line = at.position.line;
@@ -35,7 +44,7 @@ impl Shared {
 }
 
 /// Markdown where the client shows it.
-fn markup(client: &ClientInfo) -> MarkupKind {
+pub(crate) fn markup(client: &ClientInfo) -> MarkupKind {
     let formats = client.capabilities.pointer("/textDocument/hover/contentFormat");
     let markdown = formats.and_then(serde_json::Value::as_array);
     if markdown.is_some_and(|formats| formats.iter().any(|format| format == "markdown")) {

@@ -10,6 +10,7 @@ pub(crate) mod content;
 pub(crate) mod custom;
 pub(crate) mod details;
 pub(crate) mod diagnostic;
+pub(crate) mod entity;
 pub(crate) mod hover;
 pub(crate) mod inlay_hint;
 pub(crate) mod lines;

@@ -16,7 +16,10 @@ struct Node {
 
 impl Shared {
     pub fn document_symbols(&self, uri: &Url) -> Option<Vec<DocumentSymbol>> {
-        let (_, document) = self.document(uri).filter(|(_, document)| document.uri().scheme() == "agents")?;
+        let (_, document) = self.document(uri)?;
+        if document.uri().scheme() != "agents" {
+            return self.entity_symbols(uri);
+        }
         let nodes = nodes(document.text());
         Some(tree(document.text(), &nodes))
     }

@@ -45,19 +45,22 @@ fn wanted(world: &World, snapshot: &Snapshot) -> HashMap<DocumentUri, (bool, Vec
     let named = world.troubles.values().flat_map(|trouble| &trouble.files);
     let checked = world.checks.values().flat_map(|checks| checks.failures.iter().map(|at| &at.file));
     let files: HashSet<&FileKey> = world.questions.files().chain(named).chain(checked).collect();
-    if files.is_empty() {
-        return HashMap::new();
-    }
     let pulls = diagnostic::pulls(snapshot.client());
     let mut wanted = HashMap::new();
     let mut open: HashSet<FileKey> = HashSet::new();
+    for document in snapshot.documents().filter(|_| !pulls) {
+        let found = diagnostic::of_entity(world, document);
+        if !found.is_empty() {
+            wanted.insert(document.uri().clone(), (true, found));
+        }
+    }
     for document in snapshot.documents() {
         let Some(file) = file_of(world, document).filter(|file| files.contains(file)) else { continue };
         if !pulls {
             let saved = read(world, &file);
             let found =
                 diagnostic::of_file(world, &file, document.text(), saved.as_deref(), snapshot.client());
-            wanted.insert(document.uri().clone(), (true, found));
+            wanted.entry(document.uri().clone()).or_insert((true, Vec::new())).1.extend(found);
         }
         open.insert(file);
     }

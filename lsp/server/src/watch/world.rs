@@ -12,6 +12,7 @@ use agents_engine::operations::plan::PendingDecision;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::requests::entity::Names;
 use crate::session::Folder;
 
 /// A file of a resource: the resource and the path in it.
@@ -24,6 +25,8 @@ pub(crate) struct World {
     pub sequence: i64,
     /// What is registered.
     pub registry: Arc<Registry>,
+    /// What is registered, by its names.
+    pub names: Arc<Names>,
     /// What waits for a person.
     pub questions: Arc<Questions>,
     /// Plans that are neither applied nor cancelled.
@@ -113,6 +116,8 @@ pub(crate) struct Changes {
     pub files: HashSet<FileKey>,
     /// Any line of any file may have another decision behind it.
     pub attribution: bool,
+    /// Something was registered, changed or removed.
+    pub registered: bool,
     /// The decisions that wait are others.
     pub questions: bool,
     /// The last word of each plan's worker.
@@ -217,6 +222,7 @@ impl World {
     /// Takes one event in; what it changed is added to `changes`.
     pub fn apply(&mut self, event: &Event, changes: &mut Changes) {
         self.sequence = event.sequence;
+        changes.registered |= matches!(event.event_type.as_str(), "registry.changed" | "entity.deleted");
         let Some(plan) = event.plan_id else { return };
         let details = &event.details;
         match event.event_type.as_str() {

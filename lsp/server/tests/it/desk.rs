@@ -80,7 +80,7 @@ impl Actors for Cast {
     }
 
     fn names(&self) -> Vec<QualifiedName> {
-        Vec::new()
+        vec!["test/scripted".parse().unwrap()]
     }
 }
 

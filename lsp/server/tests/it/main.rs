@@ -7,6 +7,7 @@ mod commands;
 mod desk;
 mod diagnostics;
 mod documents;
+mod entities;
 mod events;
 mod hover;
 mod lenses;

@@ -81,11 +81,14 @@ fn a_client_of_lsp_3_18_reads_them_by_the_standard_and_is_told_to_read_again() {
     }));
     assert_eq!(result["capabilities"]["workspace"]["textDocumentContent"]["schemes"], json!(["agents"]));
     assert_eq!(result["capabilities"]["workspace"]["workspaceFolders"]["supported"], true);
-    // Symbols and folds are offered for our own documents only.
+    // Folds are offered for our own documents only, symbols for entity files, too.
     let (id, params) = server.expect_request("client/registerCapability", SOON);
     server.respond(&id, &Value::Null);
-    let selector = json!([{ "scheme": "agents" }]);
-    for (at, method) in [(0, "textDocument/documentSymbol"), (1, "textDocument/foldingRange")] {
+    let ours = json!([{ "scheme": "agents" }]);
+    let with_files = json!([{ "scheme": "agents" }, { "language": "yaml" }, { "language": "json" }]);
+    for (at, method, selector) in
+        [(0, "textDocument/documentSymbol", with_files), (1, "textDocument/foldingRange", ours)]
+    {
         assert_eq!(params["registrations"][at]["method"], method);
         assert_eq!(params["registrations"][at]["registerOptions"]["documentSelector"], selector);
     }
