@@ -280,7 +280,7 @@ fn takes(schema: Schema<'_>) -> String {
         Some("array") => "a list",
         _ => "any value",
     };
-    match (schema.type_name(), schema.items().map(|items| one(items))) {
+    match (schema.type_name(), schema.items().map(one)) {
         (Some("array"), Some("a text")) => "a list of texts".to_owned(),
         (Some("array"), Some("a mapping")) => "a list of mappings".to_owned(),
         _ => one(schema).to_owned(),
