@@ -79,8 +79,8 @@ fn capabilities(client: &ClientInfo) -> Value {
         "executeCommandProvider": { "commands": command::names() },
         "experimental": { "cleveragents": { "protocol": custom::PROTOCOL } },
     });
-    for (_, capability, options) in ENTITY_FEATURES.iter().filter(|(f, ..)| offered_to_all(client, f)) {
-        offered[*capability] = options();
+    for feature in ENTITY_FEATURES.iter().filter(|feature| offered_to_all(client, feature.name)) {
+        offered[feature.capability] = (feature.options)();
     }
     if diagnostic::pulls(client) {
         offered["diagnosticProvider"] = json!({
@@ -95,12 +95,23 @@ fn capabilities(client: &ClientInfo) -> Value {
     offered
 }
 
-/// What is offered for entity files only: the feature, its capability and its options.
-const ENTITY_FEATURES: [(&str, &str, fn() -> Value); 4] = [
-    ("completion", "completionProvider", || json!({ "triggerCharacters": [" ", "/"] })),
-    ("definition", "definitionProvider", || json!({})),
-    ("references", "referencesProvider", || json!({})),
-    ("rename", "renameProvider", || json!({ "prepareProvider": true })),
+/// What is offered for entity files only.
+struct Feature {
+    /// As in `textDocument/completion`.
+    name: &'static str,
+    capability: &'static str,
+    options: fn() -> Value,
+}
+
+const ENTITY_FEATURES: [Feature; 4] = [
+    Feature {
+        name: "completion",
+        capability: "completionProvider",
+        options: || json!({ "triggerCharacters": [" ", "/"] }),
+    },
+    Feature { name: "definition", capability: "definitionProvider", options: || json!({}) },
+    Feature { name: "references", capability: "referencesProvider", options: || json!({}) },
+    Feature { name: "rename", capability: "renameProvider", options: || json!({ "prepareProvider": true }) },
 ];
 
 /// The client takes no registrations of a feature: it is offered for all documents, and answered for entity files.
@@ -169,9 +180,9 @@ impl Backend {
         }
         let files: Vec<Value> =
             entity::LANGUAGES.iter().map(|language| json!({ "language": language })).collect();
-        for (feature, _, options) in ENTITY_FEATURES.iter().filter(|(f, ..)| !offered_to_all(client, f)) {
-            let method = format!("textDocument/{feature}");
-            let mut options = options();
+        for feature in ENTITY_FEATURES.iter().filter(|feature| !offered_to_all(client, feature.name)) {
+            let method = format!("textDocument/{}", feature.name);
+            let mut options = (feature.options)();
             options["documentSelector"] = json!(files);
             registrations.push(json!({ "id": method, "method": method, "registerOptions": options }));
         }
