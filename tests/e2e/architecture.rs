@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("agents-store", &["agents-domain"]),
     ("agents-sandbox", &["agents-domain"]),
     ("agents-actors", &["agents-domain", "agents-grammars"]),
+    ("agents-tools", &["agents-domain"]),
     (
         "agents-engine",
         &[

@@ -103,34 +103,7 @@ impl Asking<'_> {
     }
 
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, Trouble> {
-        loop {
-            match self.client.shared.request(method, params.clone(), &self.patience).await {
-                Ok(result) => return Ok(result),
-                Err(RequestError::Closed(reason)) => return Err(Trouble::Gone(reason.to_string())),
-                Err(RequestError::Late) => {
-                    self.instance.suspect(self.client).await;
-                    return Err(match self.client.closed() {
-                        Some(reason) => Trouble::Gone(reason.to_string()),
-                        None => Trouble::Problem(format!(
-                            "{} did not answer {method} in time",
-                            self.instance.definition.name
-                        )),
-                    });
-                }
-                Err(RequestError::Refused { code, data, .. })
-                    if worth_retrying(code, &data)
-                        && Instant::now() + RETRY_PAUSE < self.patience.deadline() =>
-                {
-                    tokio::time::sleep(RETRY_PAUSE).await;
-                }
-                Err(RequestError::Refused { code, message, .. }) => {
-                    return Err(Trouble::Problem(format!(
-                        "{} refused {method}: {message} ({code})",
-                        self.instance.definition.name
-                    )));
-                }
-            }
-        }
+        ask(self.instance, self.client, &self.patience, method, params).await
     }
 
     pub(crate) async fn offer(&self, mut action: Value) -> Result<CodeActionOffer, Trouble> {
@@ -188,5 +161,37 @@ impl Asking<'_> {
         }
         let text = files::read_text(&self.instance.root, path)?;
         Ok(Known { text: Some(text.into()), version: None })
+    }
+}
+
+/// Asks, again while the server says that it is too busy; a server that is late is probed.
+pub(crate) async fn ask(
+    instance: &Instance,
+    client: &Client,
+    patience: &Patience,
+    method: &str,
+    params: Value,
+) -> Result<Value, Trouble> {
+    let server = &instance.definition.name;
+    loop {
+        match client.shared.request(method, params.clone(), patience).await {
+            Ok(result) => return Ok(result),
+            Err(RequestError::Closed(reason)) => return Err(Trouble::Gone(reason.to_string())),
+            Err(RequestError::Late) => {
+                instance.suspect(client).await;
+                return Err(match client.closed() {
+                    Some(reason) => Trouble::Gone(reason.to_string()),
+                    None => Trouble::Problem(format!("{server} did not answer {method} in time")),
+                });
+            }
+            Err(RequestError::Refused { code, data, .. })
+                if worth_retrying(code, &data) && Instant::now() + RETRY_PAUSE < patience.deadline() =>
+            {
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+            Err(RequestError::Refused { code, message, .. }) => {
+                return Err(Trouble::Problem(format!("{server} refused {method}: {message} ({code})")));
+            }
+        }
     }
 }

@@ -74,6 +74,7 @@ pub(crate) struct Client {
     pub(crate) process: Process,
     pub(crate) shared: Arc<Shared>,
     pub(crate) start_time: Duration,
+    pub(crate) started: Instant,
     /// Tells the clients of one instance apart.
     pub(crate) generation: u64,
     activity: Mutex<Activity>,
@@ -149,7 +150,16 @@ impl Client {
             shared.notify("workspace/didChangeConfiguration", json!({ "settings": settings }));
         }
         let activity = Mutex::new(Activity::of(process.pid));
-        Ok(Self { facts, process, shared, start_time: begun.elapsed(), generation, activity, tasks })
+        Ok(Self {
+            facts,
+            process,
+            shared,
+            start_time: begun.elapsed(),
+            started: Instant::now(),
+            generation,
+            activity,
+            tasks,
+        })
     }
 
     pub(crate) fn closed(&self) -> Option<Arc<str>> {

@@ -83,6 +83,11 @@ impl Documents {
         self.open.get(path).map(|document| (document.text.clone(), document.version))
     }
 
+    /// Whether nothing is open.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Opens again at a new client what the previous one had answered about; the rest is forgotten, since one of it may
     /// be what the previous one died of.
     pub(crate) fn replay(&mut self, client: &Client) {

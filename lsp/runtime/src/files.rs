@@ -8,6 +8,8 @@ use agents_grammars::{LanguageId, detect};
 
 /// The longest text shown to a server, in bytes.
 pub(crate) const MAX_TEXT: u64 = 2 << 20;
+/// Entries looked at to find a file of a language.
+const MAX_LOOKED_AT: usize = 5_000;
 /// How much of a file is looked at to tell its language.
 const LOOK: u64 = 1024;
 
@@ -56,6 +58,38 @@ pub(crate) fn language(root: &Path, path: &str) -> Option<LanguageId> {
         File::open(real).ok()?.take(LOOK).read_to_end(&mut start).ok()?;
         detect(&file, &start)
     })
+}
+
+/// The text of a file outside of the workspace that a server pointed to; `None` when it is no text of a usual size.
+pub(crate) fn read_outside(file: &Path) -> Option<String> {
+    let meta = file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= MAX_TEXT)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or_default());
+    File::open(file).ok()?.take(MAX_TEXT).read_to_end(&mut bytes).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// A file of the workspace that a server registered for some languages serves, found by its name; the search is bounded.
+pub(crate) fn first_served(root: &Path, languages: &[String]) -> Option<String> {
+    let mut folders = std::collections::VecDeque::from([root.to_owned()]);
+    let mut left = MAX_LOOKED_AT;
+    while let Some(folder) = folders.pop_front() {
+        let mut entries: Vec<_> = std::fs::read_dir(folder).ok().into_iter().flatten().flatten().collect();
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            left = left.checked_sub(1)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() && !name.starts_with('.') && !matches!(&*name, "node_modules" | "target") {
+                folders.push_back(entry.path());
+            } else if kind.is_file()
+                && detect(&entry.path(), &[]).is_some_and(|language| serves(languages, language))
+                && let Ok(path) = entry.path().strip_prefix(root)
+            {
+                return Some(path.to_string_lossy().into_owned());
+            }
+        }
+    }
+    None
 }
 
 /// Whether a server registered for some languages serves a file of this one.

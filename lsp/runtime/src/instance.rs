@@ -44,6 +44,10 @@ pub(crate) struct Instance {
     pub(crate) pulls: Semaphore,
     /// Questions share this; who asks again after a crash holds it alone, so that the next crash has one culprit.
     pub(crate) caution: RwLock<()>,
+    /// Questions share this; a preview holds it alone, since the server sees drafts meanwhile.
+    pub(crate) speculation: RwLock<()>,
+    /// Texts that stand in for those on disk during a preview.
+    pub(crate) drafts: Mutex<HashMap<String, Arc<str>>>,
     strikes: AtomicU32,
     /// Texts that the server died of, by path.
     poison: Mutex<HashMap<String, Arc<str>>>,
@@ -74,6 +78,8 @@ impl Instance {
             last_answer: Arc::new(Mutex::new(Instant::now())),
             pulls: Semaphore::new(PULLS),
             caution: RwLock::new(()),
+            speculation: RwLock::new(()),
+            drafts: Mutex::default(),
             strikes: AtomicU32::new(0),
             poison: Mutex::default(),
             current: Mutex::default(),
@@ -230,13 +236,36 @@ impl Instance {
 
     async fn read(self: &Arc<Self>, path: &str) -> Result<(Arc<str>, &'static str), String> {
         let (this, path) = (self.clone(), path.to_owned());
-        let read = move || {
-            let text = files::read_text(&this.root, &path)?;
-            let language =
-                files::language(&this.root, &path).map_or("plaintext", |language| language.as_str());
-            Ok((Arc::from(text), language))
+        tokio::task::spawn_blocking(move || this.read_now(&path)).await.map_err(|error| error.to_string())?
+    }
+
+    fn read_now(&self, path: &str) -> Result<(Arc<str>, &'static str), String> {
+        let draft = lock(&self.drafts).get(path).cloned();
+        let text = match draft {
+            Some(text) => text,
+            None => Arc::from(files::read_text(&self.root, path)?),
         };
-        tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?
+        let language = files::language(&self.root, path).map_or("plaintext", |language| language.as_str());
+        Ok((text, language))
+    }
+
+    /// Whether the server has a document open.
+    pub(crate) fn has_open(&self) -> bool {
+        !lock(&self.documents).is_empty()
+    }
+
+    /// Shows the server what lies on disk of files it has open, or closes what cannot be read.
+    pub(crate) fn show_disk(&self, paths: &[String]) {
+        let Some(client) = self.live() else { return };
+        for path in paths {
+            let read = self.read_now(path);
+            let mut documents = lock(&self.documents);
+            match read {
+                _ if documents.known(path).is_none() => {}
+                Ok((text, language)) => _ = documents.show(&client, path, text, language),
+                Err(_) => documents.close(&client, path),
+            }
+        }
     }
 
     /// Remembers a text that the server died of, so that it is not shown it again.

@@ -10,6 +10,8 @@
 //! - `workspace` is one directory lent to actors; `instance` one server over it: started on first use, restarted
 //!   within its budget, its documents replayed.
 //! - `diagnostics` (pull, push, settling) and `actions`, `edits` (fixes and what they change) ask the questions.
+//! - `intelligence` asks about code (places, hover, symbols, hierarchies, ...), `questions` about whole files; `places` reads
+//!   locations; `preview` lets a server see drafts for a while.
 //! - `documents` is what a server has open, `pushed` what it said unasked, `activity` whether it is still computing.
 //! - `client` is one connection: requests with deadlines, answers to the server's own requests; `transport`,
 //!   `framing`, `process` and `guard` carry the bytes, own the child and see to its end.
@@ -29,8 +31,11 @@ mod framing;
 mod guard;
 mod install;
 mod instance;
+mod intelligence;
 mod launch;
+mod places;
 mod position;
+mod preview;
 mod process;
 mod protocol;
 mod pushed;

@@ -50,6 +50,7 @@ fn client_capabilities() -> Value {
                 "normalizesLineEndings": true,
                 "changeAnnotationSupport": { "groupsOnLabel": false },
             },
+            "symbol": { "resolveSupport": { "properties": ["location.range"] } },
             "didChangeWatchedFiles": { "dynamicRegistration": true, "relativePatternSupport": true },
             "diagnostics": { "refreshSupport": true },
         },
@@ -71,11 +72,29 @@ fn client_capabilities() -> Value {
                 "dataSupport": true,
             },
             "formatting": { "dynamicRegistration": false },
+            "hover": { "contentFormat": ["markdown", "plaintext"] },
+            "completion": {
+                "completionItem": { "documentationFormat": ["markdown", "plaintext"], "labelDetailsSupport": true },
+                "contextSupport": true,
+            },
+            "signatureHelp": {
+                "signatureInformation": {
+                    "documentationFormat": ["markdown", "plaintext"],
+                    "parameterInformation": { "labelOffsetSupport": true },
+                    "activeParameterSupport": true,
+                },
+            },
+            "definition": { "linkSupport": true },
+            "typeDefinition": { "linkSupport": true },
+            "implementation": { "linkSupport": true },
+            "references": {},
+            "callHierarchy": {},
+            "typeHierarchy": {},
             "rename": { "prepareSupport": true, "honorsChangeAnnotations": true },
             "documentSymbol": { "hierarchicalDocumentSymbolSupport": true },
             "codeAction": {
                 "dynamicRegistration": false,
-                "codeActionLiteralSupport": { "codeActionKind": { "valueSet": ["", "quickfix", "source.organizeImports"] } },
+                "codeActionLiteralSupport": { "codeActionKind": { "valueSet": ["", "quickfix", "refactor", "source", "source.organizeImports"] } },
                 "isPreferredSupport": true,
                 "disabledSupport": true,
                 "dataSupport": true,
@@ -180,7 +199,8 @@ pub(crate) fn declares(definition: &LanguageServerDefinition, capability: Capabi
     declared.contains(&capability) || symbols && declared.contains(&Capability::Symbols)
 }
 
-fn offered(value: &Value) -> bool {
+/// Whether a provider in the capabilities means that the server does it.
+pub(crate) fn offered(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false))
 }
 

@@ -14,7 +14,7 @@ use crate::diagnostics::Limits;
 use crate::edits::{NOTHING, file_edits};
 use crate::instance::{Instance, Trouble};
 use crate::position::Converter;
-use crate::protocol::declares;
+use crate::protocol::{declares, offered};
 
 /// The kind of the actions that put imports in order; servers add words of their own to it.
 const ORGANIZE_IMPORTS: &str = "source.organizeImports";
@@ -155,7 +155,7 @@ pub(crate) async fn symbols(
     }
     twice(instance, || async move {
         let client = instance.client(limits.start).await.map_err(Trouble::Problem)?;
-        if !is_offered(&client.facts.capabilities["documentSymbolProvider"]) {
+        if !offered(&client.facts.capabilities["documentSymbolProvider"]) {
             return Ok(None);
         }
         let snapshot = instance.open(&client, path, limits.request).await?;
@@ -203,7 +203,7 @@ fn collect(
 }
 
 /// The protocol's symbol kinds, in words.
-fn kind_name(kind: u64) -> &'static str {
+pub(crate) fn kind_name(kind: u64) -> &'static str {
     const NAMES: [&str; 26] = [
         "file",
         "module",
@@ -250,7 +250,7 @@ pub(crate) async fn rename(
     twice(instance, || async move {
         let client = instance.client(limits.start).await.map_err(Trouble::Problem)?;
         let provider = &client.facts.capabilities["renameProvider"];
-        if !is_offered(provider) {
+        if !offered(provider) {
             return Ok(None);
         }
         let snapshot = instance.open(&client, path, limits.request).await?;
@@ -272,8 +272,4 @@ pub(crate) async fn rename(
         if edit.is_null() { Ok(Some(Vec::new())) } else { usable(&asking, &edit).map(Some) }
     })
     .await
-}
-
-fn is_offered(provider: &Value) -> bool {
-    !matches!(provider, Value::Null | Value::Bool(false))
 }

@@ -1,5 +1,6 @@
 //! One directory lent to actors with the servers that serve it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,20 +9,24 @@ use agents_domain::QualifiedName;
 use agents_domain::diagnostics::Diagnostic;
 use agents_domain::language_server::Capability;
 use agents_domain::ports::BoxFuture;
+use agents_domain::ports::code_intelligence::{
+    Completions, Draft, Hierarchy, Place, PlaceQuestion, PlacedSymbol, Signature,
+};
 use agents_domain::ports::language_servers::{
     CodeActionOffer, FileDiagnostics, FileEvent, FileQuestion, FoundSymbol, LanguageWorkspace, ServerStatus,
     WorkspaceSpec,
 };
-use agents_domain::text::{FileEdit, Position};
+use agents_domain::text::{FileEdit, Position, Range};
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream;
 
 use crate::diagnostics::{Limits, diagnose};
 use crate::instance::Instance;
+use crate::preview::Preview;
 use crate::protocol::declares;
 use crate::runtime::{Pool, Timing};
-use crate::{actions, files, questions};
+use crate::{actions, files, intelligence, questions};
 
 /// Files asked about at once at one server. Push servers settle a whole batch in one quiet time.
 const WINDOW: usize = 64;
@@ -55,6 +60,15 @@ impl Workspace {
             .collect()
     }
 
+    /// A server by its name, for a question; nobody previews drafts there meanwhile.
+    async fn turn(
+        &self,
+        server: &QualifiedName,
+    ) -> Result<(&Arc<Instance>, tokio::sync::RwLockReadGuard<'_, ()>), String> {
+        let instance = self.instance(server)?;
+        Ok((instance, instance.speculation.read().await))
+    }
+
     /// A server by its name, while the workspace is open.
     fn instance(&self, server: &QualifiedName) -> Result<&Arc<Instance>, String> {
         if self.closed.load(Ordering::SeqCst) {
@@ -77,6 +91,16 @@ impl Workspace {
         instance: &Arc<Instance>,
         paths: Vec<(usize, String)>,
     ) -> Vec<(usize, FileDiagnostics)> {
+        let _turn = instance.speculation.read().await;
+        self.ask_server_now(instance, paths).await
+    }
+
+    /// The same by whoever has the server to themselves.
+    async fn ask_server_now(
+        &self,
+        instance: &Arc<Instance>,
+        paths: Vec<(usize, String)>,
+    ) -> Vec<(usize, FileDiagnostics)> {
         instance.forgive();
         let asked = paths.into_iter().map(|(at, path)| async move {
             let answer = match self.closed.load(Ordering::SeqCst) {
@@ -93,7 +117,7 @@ impl Workspace {
         stream::iter(asked).buffer_unordered(WINDOW).collect().await
     }
 
-    async fn ask_all(&self, paths: &[String]) -> Vec<(String, Vec<FileDiagnostics>)> {
+    async fn ask_all(&self, paths: &[String], drafts: &[Draft]) -> Vec<(String, Vec<FileDiagnostics>)> {
         let serving: Vec<Vec<&Arc<Instance>>> = paths.iter().map(|path| self.serving(path)).collect();
         let by_server = self
             .instances
@@ -101,8 +125,15 @@ impl Workspace {
             .filter(|instance| declares(&instance.definition, Capability::Diagnostics))
             .map(|instance| {
                 let of_server = |at: &usize| serving[*at].iter().any(|one| Arc::ptr_eq(one, instance));
-                let paths = (0..paths.len()).filter(of_server).map(|at| (at, paths[at].clone())).collect();
-                self.ask_server(instance, paths)
+                let paths: Vec<_> =
+                    (0..paths.len()).filter(of_server).map(|at| (at, paths[at].clone())).collect();
+                async move {
+                    if drafts.is_empty() {
+                        return self.ask_server(instance, paths).await;
+                    }
+                    let _preview = Preview::begin(instance, drafts, self.limits).await;
+                    self.ask_server_now(instance, paths).await
+                }
             });
         let mut answers: Vec<(String, Vec<FileDiagnostics>)> =
             paths.iter().map(|path| (path.clone(), Vec::new())).collect();
@@ -123,7 +154,7 @@ impl LanguageWorkspace for Workspace {
     }
 
     fn diagnostics<'a>(&'a self, paths: &'a [String]) -> BoxFuture<'a, Vec<(String, Vec<FileDiagnostics>)>> {
-        Box::pin(self.ask_all(paths))
+        Box::pin(self.ask_all(paths, &[]))
     }
 
     fn code_actions<'a>(
@@ -133,7 +164,7 @@ impl LanguageWorkspace for Workspace {
         diagnostic: &'a Diagnostic,
     ) -> BoxFuture<'a, Result<Vec<CodeActionOffer>, String>> {
         Box::pin(async move {
-            let instance = self.instance(server)?;
+            let (instance, _turn) = self.turn(server).await?;
             if !declares(&instance.definition, Capability::CodeActions) {
                 return Err(format!("{server} is registered without the capability `code_actions`"));
             }
@@ -148,7 +179,8 @@ impl LanguageWorkspace for Workspace {
         question: FileQuestion,
     ) -> BoxFuture<'a, Result<Option<Vec<FileEdit>>, String>> {
         Box::pin(async move {
-            questions::file_edits_for(self.instance(server)?, path, question, self.limits).await
+            let (instance, _turn) = self.turn(server).await?;
+            questions::file_edits_for(instance, path, question, self.limits).await
         })
     }
 
@@ -157,7 +189,10 @@ impl LanguageWorkspace for Workspace {
         server: &'a QualifiedName,
         path: &'a str,
     ) -> BoxFuture<'a, Result<Option<Vec<FoundSymbol>>, String>> {
-        Box::pin(async move { questions::symbols(self.instance(server)?, path, self.limits).await })
+        Box::pin(async move {
+            let (instance, _turn) = self.turn(server).await?;
+            questions::symbols(instance, path, self.limits).await
+        })
     }
 
     fn rename<'a>(
@@ -168,14 +203,125 @@ impl LanguageWorkspace for Workspace {
         new_name: &'a str,
     ) -> BoxFuture<'a, Result<Option<Vec<FileEdit>>, String>> {
         Box::pin(async move {
-            questions::rename(self.instance(server)?, path, position, new_name, self.limits).await
+            let (instance, _turn) = self.turn(server).await?;
+            questions::rename(instance, path, position, new_name, self.limits).await
         })
+    }
+
+    fn languages(&self) -> Vec<(String, Vec<QualifiedName>)> {
+        let mut languages: BTreeMap<String, Vec<QualifiedName>> = BTreeMap::new();
+        for instance in &self.instances {
+            for language in &instance.definition.languages {
+                languages.entry(language.clone()).or_default().push(instance.definition.name.clone());
+            }
+        }
+        languages.into_iter().collect()
+    }
+
+    fn text(&self, path: &str) -> Result<String, String> {
+        files::read_text(&self.root, path)
+    }
+
+    fn places<'a>(
+        &'a self,
+        server: &'a QualifiedName,
+        path: &'a str,
+        position: Position,
+        question: PlaceQuestion,
+    ) -> BoxFuture<'a, Result<Option<Vec<Place>>, String>> {
+        Box::pin(async move {
+            let (instance, _turn) = self.turn(server).await?;
+            intelligence::places(instance, path, position, question, self.limits).await
+        })
+    }
+
+    fn hover<'a>(
+        &'a self,
+        server: &'a QualifiedName,
+        path: &'a str,
+        position: Position,
+    ) -> BoxFuture<'a, Result<Option<String>, String>> {
+        Box::pin(async move {
+            let (instance, _turn) = self.turn(server).await?;
+            intelligence::hover(instance, path, position, self.limits).await
+        })
+    }
+
+    fn completions<'a>(
+        &'a self,
+        server: &'a QualifiedName,
+        path: &'a str,
+        position: Position,
+    ) -> BoxFuture<'a, Result<Option<Completions>, String>> {
+        Box::pin(async move {
+            let (instance, _turn) = self.turn(server).await?;
+            intelligence::completions(instance, path, position, self.limits).await
+        })
+    }
+
+    fn signatures<'a>(
+        &'a self,
+        server: &'a QualifiedName,
+        path: &'a str,
+        position: Position,
+    ) -> BoxFuture<'a, Result<Option<Vec<Signature>>, String>> {
+        Box::pin(async move {
+            let (instance, _turn) = self.turn(server).await?;
+            intelligence::signatures(instance, path, position, self.limits).await
+        })
+    }
+
+    fn workspace_symbols<'a>(
+        &'a self,
+        server: &'a QualifiedName,
+        query: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Vec<PlacedSymbol>>, String>> {
+        Box::pin(async move {
+            let (instance, _turn) = self.turn(server).await?;
+            intelligence::workspace_symbols(instance, query, self.limits).await
+        })
+    }
+
+    fn hierarchy<'a>(
+        &'a self,
+        server: &'a QualifiedName,
+        path: &'a str,
+        position: Position,
+        way: Hierarchy,
+    ) -> BoxFuture<'a, Result<Option<Vec<PlacedSymbol>>, String>> {
+        Box::pin(async move {
+            let (instance, _turn) = self.turn(server).await?;
+            intelligence::hierarchy(instance, path, position, way, self.limits).await
+        })
+    }
+
+    fn actions_in<'a>(
+        &'a self,
+        server: &'a QualifiedName,
+        path: &'a str,
+        range: Range,
+        diagnostics: &'a [Diagnostic],
+    ) -> BoxFuture<'a, Result<Option<Vec<CodeActionOffer>>, String>> {
+        Box::pin(async move {
+            let (instance, _turn) = self.turn(server).await?;
+            intelligence::actions_in(instance, path, range, diagnostics, self.limits).await
+        })
+    }
+
+    fn preview<'a>(
+        &'a self,
+        drafts: &'a [Draft],
+        paths: &'a [String],
+    ) -> BoxFuture<'a, Vec<(String, Vec<FileDiagnostics>)>> {
+        Box::pin(self.ask_all(paths, drafts))
     }
 
     fn files_changed<'a>(&'a self, events: &'a [FileEvent]) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let told =
-                self.instances.iter().map(|instance| instance.files_changed(events, self.limits.request));
+            let told = self.instances.iter().map(|instance| async move {
+                let _turn = instance.speculation.read().await;
+                instance.files_changed(events, self.limits.request).await;
+            });
             join_all(told).await;
         })
     }

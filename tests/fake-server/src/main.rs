@@ -186,7 +186,9 @@ impl Server {
                     return Fate::Answered;
                 }
                 Action::Answer(result) => {
-                    self.output.send(reply(&id, result));
+                    let root = analysis::encode(&self.analysis.root, false);
+                    let result = result.to_string().replace("$ROOT", &root);
+                    self.output.send(reply(&id, serde_json::from_str(&result).expect("an answer is JSON")));
                     return Fate::Answered;
                 }
                 Action::Send(message) => self.output.send(message),

@@ -259,7 +259,7 @@ pub enum Action {
     Error(i64, String, #[serde(default)] Value),
     /// Answers with `null`.
     Null,
-    /// Answers with this result.
+    /// Answers with this result, with `$ROOT` for the URI of the workspace.
     Answer(Value),
     /// Sends this message first.
     Send(Value),

@@ -8,6 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::BoxFuture;
+use super::code_intelligence::{
+    Completions, Draft, Hierarchy, Place, PlaceQuestion, PlacedSymbol, Signature,
+};
 use crate::QualifiedName;
 use crate::diagnostics::Diagnostic;
 use crate::language_server::{Capability, LanguageServerDefinition};
@@ -248,6 +251,98 @@ pub trait LanguageWorkspace: Send + Sync {
         _new_name: &'a str,
     ) -> BoxFuture<'a, Result<Option<Vec<FileEdit>>, String>> {
         Box::pin(async { Ok(None) })
+    }
+
+    /// The languages that the registered servers serve, each with its servers.
+    fn languages(&self) -> Vec<(String, Vec<QualifiedName>)> {
+        Vec::new()
+    }
+
+    /// The text of a file as servers are shown it; `Err` says why they are not.
+    fn text(&self, path: &str) -> Result<String, String> {
+        Err(format!("{path} cannot be read here"))
+    }
+
+    /// Places of a symbol; `None` as in [`file_edits`](Self::file_edits), an empty list when there are none.
+    fn places<'a>(
+        &'a self,
+        _server: &'a QualifiedName,
+        _path: &'a str,
+        _position: Position,
+        _question: PlaceQuestion,
+    ) -> BoxFuture<'a, Result<Option<Vec<Place>>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// What a server says about the symbol at a place, in Markdown; empty when it has nothing to say.
+    fn hover<'a>(
+        &'a self,
+        _server: &'a QualifiedName,
+        _path: &'a str,
+        _position: Position,
+    ) -> BoxFuture<'a, Result<Option<String>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// What could be written at a place.
+    fn completions<'a>(
+        &'a self,
+        _server: &'a QualifiedName,
+        _path: &'a str,
+        _position: Position,
+    ) -> BoxFuture<'a, Result<Option<Completions>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// How what is called around a place is called.
+    fn signatures<'a>(
+        &'a self,
+        _server: &'a QualifiedName,
+        _path: &'a str,
+        _position: Position,
+    ) -> BoxFuture<'a, Result<Option<Vec<Signature>>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// The symbols of the whole workspace that match a query, in the server's order.
+    fn workspace_symbols<'a>(
+        &'a self,
+        _server: &'a QualifiedName,
+        _query: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Vec<PlacedSymbol>>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// What calls, is called by, is derived from or is the base of the symbol at a place.
+    fn hierarchy<'a>(
+        &'a self,
+        _server: &'a QualifiedName,
+        _path: &'a str,
+        _position: Position,
+        _way: Hierarchy,
+    ) -> BoxFuture<'a, Result<Option<Vec<PlacedSymbol>>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Resolved code actions for a range with the server's own diagnostics in it: fixes, refactorings, all of them.
+    fn actions_in<'a>(
+        &'a self,
+        _server: &'a QualifiedName,
+        _path: &'a str,
+        _range: Range,
+        _diagnostics: &'a [Diagnostic],
+    ) -> BoxFuture<'a, Result<Option<Vec<CodeActionOffer>>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// The diagnostics of files as they would be with these drafts in place of what lies on disk. The servers see the
+    /// drafts meanwhile and nobody else asks them; afterwards they see the disk again.
+    fn preview<'a>(
+        &'a self,
+        _drafts: &'a [Draft],
+        paths: &'a [String],
+    ) -> BoxFuture<'a, Vec<(String, Vec<FileDiagnostics>)>> {
+        Box::pin(async move { paths.iter().map(|path| (path.clone(), Vec::new())).collect() })
     }
 
     /// Tells the servers what changed on disk: open files are re-read, the rest is watched-file events.
