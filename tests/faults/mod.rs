@@ -1,6 +1,7 @@
 //! Killed processes and broken disks: nothing is lost, nothing is done twice, and what happened is said.
 
 mod children;
+mod gates;
 mod killed;
 mod races;
 mod rewinds;

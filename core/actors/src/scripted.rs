@@ -91,6 +91,8 @@ pub struct Expect {
     pub children: Option<Value>,
     /// The validations that are to be fixed.
     pub findings: Option<Value>,
+    /// The validations that will be run.
+    pub validations: Option<Value>,
     /// The whole texts of files of the first workspace, by path; `null` for a file that is not there.
     pub files: std::collections::BTreeMap<String, Option<String>>,
 }
@@ -182,6 +184,7 @@ impl Expect {
             ("parent", &self.parent, serde_json::to_value(&input.parent)),
             ("children", &self.children, serde_json::to_value(&input.children)),
             ("findings", &self.findings, serde_json::to_value(&input.findings)),
+            ("validations", &self.validations, serde_json::to_value(&input.validations)),
         ];
         for (name, expected, got) in got {
             let got = got.map_err(|error| error.to_string())?;

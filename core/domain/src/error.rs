@@ -107,7 +107,7 @@ pub struct Error {
 }
 
 /// `Permission denied (os error 13)` says no more to people than `Permission denied`.
-fn without_os_numbers(mut text: String) -> String {
+pub fn without_os_numbers(mut text: String) -> String {
     const START: &str = " (os error ";
     while let Some(at) = text.find(START) {
         let rest = &text[at + START.len()..];

@@ -350,7 +350,7 @@ pub struct RegisteredProfile {
 pub struct ProfileSnapshot {
     /// The profile as it was.
     pub profile: Profile,
-    /// `CLI flag`, `action`, `project`, `global` or `default`.
+    /// `CLI flag`, `action`, `project`, `global` or `default`; `parent plan` of a child plan; `changed` under way.
     pub source: String,
 }
 

@@ -77,8 +77,8 @@ struct Place {
     sandbox_of: Option<PlanId>,
 }
 
-/// The decisions behind a file on disk, or behind `text` in its place.
-pub(crate) fn file(engine: &Engine, path: &Path, text: Option<String>) -> Result<BlameOutput> {
+/// The decisions behind a file on disk, or behind `text` in its place, and how many lines it has.
+pub(crate) fn file(engine: &Engine, path: &Path, text: Option<String>) -> Result<(BlameOutput, u32)> {
     let place = locate(engine, path)?;
     let thorough = text.is_none() && place.is_none();
     let unknown = || {
@@ -94,6 +94,7 @@ pub(crate) fn file(engine: &Engine, path: &Path, text: Option<String>) -> Result
             Err(error) => return Err(Error::not_found(format!("{}: {error}", path.display()))),
         },
     };
+    let lines = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
     let noted = match &place {
         Some(Place { sandbox_of: Some(_), .. }) => None,
         _ => notes::blame(engine, path, &text, thorough)?,
@@ -102,14 +103,15 @@ pub(crate) fn file(engine: &Engine, path: &Path, text: Option<String>) -> Result
         let noted = noted
             .filter(|noted| !noted.segments.is_empty() || !noted.warnings.is_empty())
             .ok_or_else(unknown)?;
-        return Ok(BlameOutput {
+        let output = BlameOutput {
             file: path.display().to_string(),
             path: noted.path,
             resource_id: None,
             resource: None,
             segments: noted.segments,
             warnings: noted.warnings,
-        });
+        };
+        return Ok((output, lines));
     };
     let mut warnings = Vec::new();
     let mut segments = attribution(engine, &place, &text, &mut warnings)?;
@@ -123,14 +125,15 @@ pub(crate) fn file(engine: &Engine, path: &Path, text: Option<String>) -> Result
         segments.sort_by_key(|s| (s.start_line, s.end_line));
         warnings.extend(noted.warnings);
     }
-    Ok(BlameOutput {
+    let output = BlameOutput {
         file: path.display().to_string(),
         path: place.path,
         resource_id: Some(place.resource.resource_id),
         resource: place.resource.name.as_ref().map(ToString::to_string),
         segments,
         warnings,
-    })
+    };
+    Ok((output, lines))
 }
 
 fn locate(engine: &Engine, path: &Path) -> Result<Option<Place>> {

@@ -31,12 +31,25 @@ pub(crate) async fn goes_on<T>(
     REQUEST.scope(last.unwrap_or_else(|| clock::ulid().to_string()), work).await
 }
 
+/// The request this is done in, to be gone on with on another thread.
+pub(crate) fn present() -> Option<String> {
+    REQUEST.try_with(Clone::clone).ok()
+}
+
+/// Does a part of a request that began on another thread.
+pub(crate) async fn part_of<T>(request: Option<String>, work: impl Future<Output = T>) -> T {
+    match request {
+        Some(request) => REQUEST.scope(request, work).await,
+        None => work.await,
+    }
+}
+
 impl Engine {
     /// Appends an event: who acts, in which request, and when.
     pub(crate) fn append_event(&self, w: &dyn Writer, event: NewEvent) -> Result<()> {
         let event = NewEvent {
             user_identity: Some(self.user.clone()),
-            correlation_id: REQUEST.try_with(Clone::clone).ok(),
+            correlation_id: present(),
             ..event
         };
         w.append_event(&event, clock::now())?;

@@ -119,6 +119,7 @@ operations![
     ops::plan::Artifacts,
     ops::plan::Errors,
     ops::plan::Guard,
+    ops::plan::SetProfile,
     ops::plan::Blame,
     ops::plan::Pending,
     ops::config::Set,

@@ -46,10 +46,12 @@ pub(crate) fn new(scope: Scope, target: Option<String>, text: &str, fixed: bool)
 pub(crate) fn reconciler(engine: &Engine, name: &QualifiedName) -> Result<Arc<dyn Reconciler>> {
     engine.actors.reconciler(name).ok_or_else(|| {
         let known: Vec<String> = engine.actors.reconcilers().iter().map(ToString::to_string).collect();
-        let error = Error::not_found(format!("there is no actor `{name}` that reconciles invariants"));
+        let error = Error::not_found(format!(
+            "there is no actor `{name}` that reconciles invariants; this version asks no model to do it"
+        ));
         let error = match nearest(&name.to_string(), known.iter().map(String::as_str)) {
             Some(meant) => error.suggest(format!("did you mean `{meant}`?")),
-            None => error,
+            None => error.suggest(format!("--invariant-actor {BUILT_IN}")),
         };
         if known.is_empty() { error } else { error.detail(format!("known: {}", known.join(", "))) }
     })
@@ -174,6 +176,8 @@ pub(crate) fn enforce(
 pub(crate) struct Violation {
     pub invariant: Enforced,
     pub finding: Finding,
+    /// The resource of the file it names.
+    pub resource_id: Option<ResourceId>,
 }
 
 impl Violation {
@@ -187,7 +191,7 @@ impl Violation {
         json!({
             "invariant_id": self.invariant.invariant_id, "decision_id": self.invariant.decision_id,
             "text": self.invariant.text, "evidence": self.finding.evidence, "path": self.finding.path,
-            "line": self.finding.line, "tool_name": tool,
+            "line": self.finding.line, "resource_id": self.resource_id, "tool_name": tool,
         })
     }
 }
@@ -198,7 +202,7 @@ pub(crate) fn violations(enforced: &[Enforced], attempt: &Attempt<'_>) -> Vec<Vi
         .iter()
         .filter_map(|invariant| {
             let finding = invariant.check.as_ref()?.violated_by(attempt)?;
-            Some(Violation { invariant: invariant.clone(), finding })
+            Some(Violation { invariant: invariant.clone(), finding, resource_id: None })
         })
         .collect()
 }
@@ -216,7 +220,15 @@ pub(crate) fn judge(
     let changes = sandboxes::diff(engine, plan)?;
     let files: Vec<Touched> = changes.iter().map(|(_, file)| touched(file)).collect();
     let attempt = Attempt { tool: None, files: &files, totals: totals(&changes), validations: passed };
-    Ok(violations(enforced, &attempt))
+    let mut broken = violations(enforced, &attempt);
+    for violation in &mut broken {
+        let names = |path: &String| violation.finding.path.as_ref() == Some(path);
+        let of = |(_, file): &&(ResourceId, FileDiff)| {
+            names(&file.path) || file.old_path.as_ref().is_some_and(names)
+        };
+        violation.resource_id = changes.iter().find(of).map(|(resource, _)| *resource);
+    }
+    Ok(broken)
 }
 
 fn touched(file: &FileDiff) -> Touched {

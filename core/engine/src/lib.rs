@@ -71,7 +71,8 @@ pub struct Parts {
     pub user: String,
 }
 
-/// The engine.
+/// The engine; its clones are one and the same.
+#[derive(Clone)]
 pub struct Engine {
     store: Arc<dyn Store>,
     actors: Arc<dyn Actors>,
@@ -83,9 +84,9 @@ pub struct Engine {
     surroundings: Arc<dyn Surroundings>,
     installer: Option<Arc<dyn ServerInstaller>>,
     /// When this process last started a worker for a plan, and how often in a row.
-    starts: Mutex<HashMap<PlanId, (Instant, u32)>>,
+    starts: Arc<Mutex<HashMap<PlanId, (Instant, u32)>>>,
     /// Plans whose left-behind sandbox this process has tried to remove.
-    swept: Mutex<HashSet<PlanId>>,
+    swept: Arc<Mutex<HashSet<PlanId>>>,
 }
 
 /// The longest wait between two workers for a plan whose workers keep dying.
@@ -95,7 +96,7 @@ impl Engine {
     /// Puts an engine together.
     pub fn new(parts: Parts) -> Self {
         let Parts { store, actors, language_servers, spawner, config, data_dir, user } = parts;
-        let starts = Mutex::default();
+        let starts = Arc::default();
         let surroundings = Arc::new(Nowhere);
         let installer = None;
         Self {
@@ -109,7 +110,7 @@ impl Engine {
             surroundings,
             installer,
             starts,
-            swept: Mutex::default(),
+            swept: Arc::default(),
         }
     }
 

@@ -6,15 +6,19 @@ use agents_domain::plan::{PlanActors, PlanResource};
 use agents_domain::ports::store::Reader;
 use agents_domain::profile::{Profile, Safety};
 use agents_domain::resource::{SandboxStrategy, resource_type};
-use agents_domain::{Error, ErrorKind, Result};
+use agents_domain::validation::{Attachment, Mode, applicable};
+use agents_domain::{Error, ErrorKind, QualifiedName, Result};
 use serde_json::json;
 
+use crate::operations::validation::{definition, not_there};
+use crate::validations::missing_program;
 use crate::{Engine, sandboxes, tools};
 
 /// What a plan is checked by, before it exists.
 pub(crate) struct Candidate<'a> {
     pub action: &'a Action,
     pub actors: &'a PlanActors,
+    pub projects: &'a [QualifiedName],
     pub resources: &'a [PlanResource],
     pub profile: &'a Profile,
 }
@@ -23,13 +27,14 @@ pub(crate) struct Candidate<'a> {
 type Check = (&'static str, fn(&Engine, &dyn Reader, &Candidate<'_>) -> Result<()>);
 
 /// Every check, in order (GUARD-006 to GUARD-011).
-const CHECKS: [Check; 6] = [
+const CHECKS: [Check; 7] = [
     ("action schema", action_schema),
     ("actor availability", actor_availability),
     ("skills and tools", tool_existence),
     ("automation policy", automation_policy),
     ("rollback feasibility", rollback_feasibility),
     ("resource accessibility", resource_accessibility),
+    ("validation attachments", validation_attachments),
 ];
 
 /// Runs the checks; the first that fails rejects the plan and is named.
@@ -172,6 +177,54 @@ fn resource_accessibility(_: &Engine, r: &dyn Reader, candidate: &Candidate<'_>)
         sandboxes::check_usable(&resource)?;
     }
     Ok(())
+}
+
+/// The attachments that a plan of this kind will run.
+fn attachments(r: &dyn Reader, candidate: &Candidate<'_>) -> Result<Vec<Attachment>> {
+    let all = r.attachments()?;
+    Ok(applicable(&all, candidate.resources, candidate.projects, &[]).into_iter().cloned().collect())
+}
+
+/// Check 7: what is attached can be run (VALID-033).
+fn validation_attachments(_: &Engine, r: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
+    for attachment in attachments(r, candidate)? {
+        let (name, id) = (&attachment.validation, attachment.attachment_id);
+        let detach = format!("agents validation detach {id}");
+        match definition(r, name)? {
+            None => {
+                let message = format!("validation `{name}` is attached ({id}) and not registered");
+                return Err(Error::not_found(message)
+                    .suggest(detach)
+                    .suggest("agents validation add --config <FILE>"));
+            }
+            Some(found) => {
+                if let Some(why) = found.cannot_run() {
+                    return Err(Error::validation(format!("validation `{name}` cannot be run: {why}"))
+                        .suggest(detach));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What does not reject a plan and would stand in its way as things are now.
+pub(crate) fn warnings(engine: &Engine, candidate: &Candidate<'_>) -> Result<Vec<String>> {
+    engine.look(|r| {
+        let mut warnings: Vec<String> = Vec::new();
+        for attachment in attachments(r, candidate)? {
+            let Some(found) = definition(r, &attachment.validation)? else { continue };
+            if found.validation.mode == Mode::Required
+                && let Some(program) = missing_program(&found, &*engine.surroundings)
+            {
+                let warning = format!("validation {}: {}", attachment.validation, not_there(program));
+                if !warnings.contains(&warning) {
+                    warnings.push(warning);
+                }
+            }
+        }
+        Ok(warnings)
+    })
 }
 
 #[cfg(test)]

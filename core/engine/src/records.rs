@@ -428,7 +428,10 @@ pub(crate) fn awaiting_decision(plan: &Plan, decision: &Decision) -> Awaiting {
     // A guard asks by a flag of its own, whatever the confidence.
     let every = plan.profile.profile.safety.require_human_approval && plan.phase == Phase::Execute;
     let guard = guarding::flag_of(decision).or(every.then_some("require_human_approval"));
-    let gate = decision.decision_type.gate().filter(|_| guard.is_none());
+    // A conflict is asked about whatever the profile says.
+    let conflict = decision.key.as_deref().is_some_and(|key| key.starts_with(crate::worker::MERGE_KEY));
+    let guard = guard.filter(|_| !conflict);
+    let gate = decision.decision_type.gate().filter(|_| guard.is_none() && !conflict);
     Awaiting {
         kind: AwaitingKind::Decision,
         decision_id: Some(decision.decision_id),

@@ -30,7 +30,7 @@ impl Surroundings for ThisMachine {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|e| format!("{shown} cannot be started: {e}"))?;
+            .map_err(|e| format!("{shown} cannot be started: {}", words(&e)))?;
         let mut pipe = child.stdout.take().ok_or_else(|| format!("{shown} has no output"))?;
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
@@ -43,14 +43,19 @@ impl Surroundings for ThisMachine {
         if said.is_err() {
             let _ = child.kill();
         }
-        let status = child.wait().map_err(|e| format!("{shown}: {e}"))?;
+        let status = child.wait().map_err(|e| format!("{shown}: {}", words(&e)))?;
         match said {
             Ok(Ok(bytes)) if status.success() => Ok(String::from_utf8_lossy(&bytes).into_owned()),
             Ok(Ok(_)) => Err(format!("{shown} failed ({status})")),
-            Ok(Err(error)) => Err(format!("{shown}: {error}")),
+            Ok(Err(error)) => Err(format!("{shown}: {}", words(&error))),
             Err(_) => Err(format!("{shown} said nothing for {} seconds", PATIENCE.as_secs())),
         }
     }
+}
+
+/// What the system says, without the number it says it with.
+fn words(error: &std::io::Error) -> String {
+    agents_domain::error::without_os_numbers(error.to_string())
 }
 
 #[cfg(test)]
@@ -63,6 +68,6 @@ mod tests {
         assert_eq!(shell("echo a; echo b >&2"), Ok("a\n".to_owned()));
         assert!(shell("exit 3").unwrap_err().contains("exit status: 3"));
         let missing = ThisMachine.run(Path::new("/no/such/program"), &[]).unwrap_err();
-        assert!(missing.starts_with("/no/such/program cannot be started"), "{missing}");
+        assert_eq!(missing, "/no/such/program cannot be started: No such file or directory");
     }
 }

@@ -1,6 +1,7 @@
 //! Follows what any process does to the plans, and tells the client: one thread that asks the store for changes every
 //! few milliseconds, brings the world forward by the new events and sends what follows from them.
 
+mod look_up;
 pub(crate) mod progress;
 pub(crate) mod publish;
 pub(crate) mod refresh;
@@ -16,20 +17,19 @@ use agents_domain::event::Event;
 use agents_domain::ids::PlanId;
 use agents_domain::plan::{Phase, State};
 use agents_domain::ports::store::Watch;
-use agents_domain::validation::Mode;
 use agents_domain::{Error, Result};
 use agents_engine::Engine;
 use agents_engine::operations::events::After;
-use agents_engine::operations::plan::{Diff, Errors, List, Pending, Status, StatusOutput};
-use agents_engine::operations::resource;
+use agents_engine::operations::plan::{List, Pending, Status};
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+use self::look_up::{find_trouble, is_trouble, look_up, recall_violations, registry, take_checks};
 use self::progress::Progress;
 use self::publish::Publisher;
 use self::refresh::Refreshes;
-use self::world::{Changes, Checks, FailedAt, OpenPlan, Questions, Registry, Trouble, Waits, World, short};
+use self::world::{Changes, OpenPlan, Questions, Waits, World, short};
 use crate::EditorOptions;
 use crate::documents::Document;
 use crate::lock;
@@ -235,6 +235,7 @@ impl Watcher {
                 Ok(status) => take_checks(&mut world, plan, &status),
                 Err(error) => tracing::warn!(%plan, %error, "what the validations said is not known"),
             }
+            recall_violations(&engine, &mut world, plan)?;
         }
         self.shared.cache.forget(true, &Default::default());
         self.shared.details.forget(&world.plans.keys().copied().collect());
@@ -300,7 +301,9 @@ impl Watcher {
         if changes.questions {
             world.questions = Arc::new(Questions::new(engine.call(Pending::default())?.decisions));
         }
-        let troubles = world.troubles != before.troubles || world.checks != before.checks;
+        let troubles = world.troubles != before.troubles
+            || world.checks != before.checks
+            || world.violations != before.violations;
         let world = self.set(world);
         self.shared.cache.forget(changes.attribution || registered, &changes.files);
         self.shared.details.forget(&changes.plans);
@@ -421,121 +424,5 @@ fn news(plan: &OpenPlan) -> Option<(u8, String)> {
         (State::Applied, _) => Some((3, "was applied".to_owned())),
         (State::Cancelled, _) => Some((3, "was cancelled".to_owned())),
         _ => None,
-    }
-}
-
-fn is_trouble(state: State) -> bool {
-    matches!(state, State::Errored | State::Constrained)
-}
-
-fn registry(engine: &Engine) -> Result<Registry> {
-    let mut registry = Registry::default();
-    for resource in engine.call(resource::List::default())?.resources {
-        for project in resource.projects {
-            registry.projects.entry(project).or_default().push(resource.id);
-        }
-        registry.roots.extend(resource.location.map(|location| (resource.id, location.into())));
-    }
-    Ok(registry)
-}
-
-/// Reads a plan that no event described in full.
-fn look_up(engine: &Engine, world: &mut World, plan: PlanId, changes: &mut Changes) {
-    let status = match engine.call(Status { plan: plan.to_string() }) {
-        Ok(status) => status,
-        Err(error) => return tracing::warn!(%plan, %error, "a plan is left out"),
-    };
-    take_checks(world, plan, &status);
-    let open = Arc::new(OpenPlan {
-        action: status.action,
-        project: status.project,
-        phase: status.phase,
-        state: status.state,
-        awaiting: status.awaiting.as_ref().map(Waits::from),
-        failure: status.error.map(|error| error.message),
-    });
-    changes.plans.insert(plan);
-    changes.questions = true;
-    if matches!(open.state, State::Applied | State::Cancelled) {
-        changes.ended.insert(plan, open);
-    } else {
-        world.plans.insert(plan, open);
-    }
-}
-
-/// Takes in what the validations of a plan said; those of an ended plan are no longer shown.
-fn take_checks(world: &mut World, plan: PlanId, status: &StatusOutput) {
-    let all = &status.validations.validation_summary;
-    if all.is_empty() || matches!(status.state, State::Applied | State::Cancelled) {
-        world.checks.remove(&plan);
-        return;
-    }
-    let failed = all.iter().filter(|validation| !validation.passed);
-    let failures = failed.flat_map(|validation| {
-        validation.findings.iter().filter_map(|finding| {
-            Some(FailedAt {
-                file: (validation.attachment_resource, finding.file.clone()?),
-                line: finding.line.unwrap_or(1).saturating_sub(1),
-                message: match &finding.code {
-                    Some(code) => format!("{code}: {}", finding.message),
-                    None => finding.message.clone(),
-                },
-                validation: validation.validation.clone(),
-                required: validation.mode == Mode::Required,
-            })
-        })
-    });
-    let checks = Checks {
-        passed: all.iter().filter(|validation| validation.passed).count(),
-        total: all.len(),
-        failures: failures.collect(),
-    };
-    world.checks.insert(plan, Arc::new(checks));
-}
-
-/// Reads why a plan failed, and which of its files the reason names.
-fn find_trouble(engine: &Engine, world: &mut World, plan: PlanId) {
-    let id = plan.to_string();
-    let Some(open) = world.plans.get_mut(&plan) else { return };
-    let message = match engine.call(Errors { plan: id.clone() }) {
-        Ok(errors) => errors.error_message.unwrap_or_default(),
-        Err(error) => return tracing::warn!(%plan, %error, "why a plan failed is not known"),
-    };
-    if open.failure.as_ref() != Some(&message) {
-        Arc::make_mut(open).failure = Some(message.clone());
-    }
-    let state = open.state;
-    let changed = engine.call(Diff { plan: id }).map(|diff| diff.files).unwrap_or_default();
-    let named = changed.into_iter().filter(|file| names(&message, &file.path));
-    let files: Vec<_> = named.map(|file| (file.resource_id, file.path)).collect();
-    if !files.is_empty() {
-        world.troubles.insert(plan, Arc::new(Trouble { state, message, files }));
-    }
-}
-
-/// Whether a message names a path: the path, and not a longer one that holds it.
-fn names(message: &str, path: &str) -> bool {
-    let part = |c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-');
-    message.match_indices(path).any(|(at, _)| {
-        let before = message[..at].chars().next_back();
-        let mut after = message[at + path.len()..].chars();
-        let next = after.next();
-        let longer = next.is_some_and(part) || (next == Some('.') && after.next().is_some_and(part));
-        !longer && !before.is_some_and(|c| part(c) || c == '.')
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_names_a_path_only_as_a_whole() {
-        for message in ["conflict in a.txt", "a.txt, b", "`a.txt`", "in a.txt."] {
-            assert!(names(message, "a.txt"), "{message}");
-        }
-        for message in ["data.txt", "x/a.txt", "a.txt.orig", "a.txt2", ""] {
-            assert!(!names(message, "a.txt"), "{message}");
-        }
     }
 }

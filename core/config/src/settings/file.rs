@@ -9,7 +9,7 @@ use agents_domain::interpolate::interpolate;
 use serde_json::{Map, Value};
 use toml_edit::{Document, Item, TableLike};
 
-use super::keys::{Key, Kind, key, key_of_path, near, whole_path};
+use super::keys::{ALIASES, Key, Kind, key, key_of_path, near, whole_path};
 use super::table::KEYS;
 use crate::yaml::Source;
 
@@ -188,7 +188,7 @@ impl Reader<'_, '_> {
 /// Some key lies below the path.
 fn is_subtree(path: &str) -> bool {
     key(path).is_none()
-        && KEYS.iter().any(|k| k.name.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+        && KEYS.iter().map(|k| k.name).chain(ALIASES.iter().map(|(alias, _)| *alias)).any(|name| name.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
 }
 
 /// `a.b` and a value as `{a: {b: value}}`.

@@ -319,8 +319,13 @@ pub fn key(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|k| k.name == name)
 }
 
+/// Other spellings of keys.
+pub(super) const ALIASES: &[(&str, &str)] =
+    &[("core.checkpoints.auto_create_on", "sandbox.checkpoint.auto-create-on")];
+
 /// The key that a dotted path of a file or command sets, with what remains of the path behind a key that is open.
 pub(super) fn key_of_path(path: &str) -> Option<(&'static Key, &str)> {
+    let path = ALIASES.iter().find(|(alias, _)| *alias == path).map_or(path, |(_, name)| name);
     if let Some(key) = key(path) {
         return Some((key, ""));
     }

@@ -8,9 +8,11 @@ use super::keys::{Key, Kind, key_of_path};
 use super::unknown_key;
 
 pub(super) fn set_text(file_text: &str, name: &str, value: &str, project: Option<&str>) -> Result<String> {
-    let (key, _) = key_of_path(name)
+    let (key, rest) = key_of_path(name)
         .filter(|(key, rest)| key.kind != Kind::Table || !rest.is_empty() && *rest != "*")
         .ok_or_else(|| unknown_key(name, ErrorKind::ValidationFailed))?;
+    // A key that has another spelling is written by its own.
+    let name = if rest.is_empty() { key.name } else { name };
     let refused = |message: String| Error::validation(message);
     if key.name == "core.config-path" {
         return Err(refused("the configuration file cannot say where it is itself".to_owned())

@@ -10,6 +10,7 @@ mod reference;
 mod robustness;
 mod settings;
 mod settings_set;
+mod validation;
 
 use agents_config::Problem;
 

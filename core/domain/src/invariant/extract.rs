@@ -16,7 +16,7 @@
 //! | *(any) change to* PATHS or WORDS *requires (explicit) human (manual, security) approval (review)* | [`Rule::HumanApproval`] |
 //!
 //! Case, spaces and a full stop at the end do not count. PATHS are patterns as in `.gitignore`, separated by commas,
-//! *and* or *or*; one that does not look like a path (a slash, a star) stands in quotes or backticks. TEXT is one word,
+//! *and* or *or*; one that does not look like a path (a slash, a star, a file's ending) stands in quotes or backticks. TEXT is one word,
 //! anything in quotes or backticks, or a regular expression between slashes.
 //!
 //! The same as keys, for those who want to be exact: `forbid-paths`, `allow-paths`, `forbid-text`, `allow-text`,
@@ -110,7 +110,7 @@ fn structured(text: &str) -> Option<Result<Check, String>> {
                 approval(value)
             }
         }
-        _ => match name(value) {
+        _ => match validation_name(value) {
             Some(validation) => Rule::RequiredValidation { validation },
             None => return Some(wrong("expected the name of one validation")),
         },
@@ -206,12 +206,12 @@ fn path_list(text: &str, strictness: Strictness) -> Option<Vec<String>> {
         let looks = match strictness {
             _ if quoted.is_some() => true,
             Strictness::Any => true,
-            Strictness::Folder => path.contains(['/', '*']) || path.starts_with('.'),
+            Strictness::Folder => path.contains(['/', '*']) || path.starts_with('.') || is_file_name(path),
             Strictness::Path => {
                 path.ends_with('/')
                     || path.contains('*')
                     || path.starts_with('.')
-                    || (path.contains('/') && name.contains('.'))
+                    || is_file_name(name)
             }
         };
         let sound = !path.is_empty()
@@ -302,7 +302,31 @@ fn tool(captures: &Captures<'_>, waived: bool) -> Option<Check> {
 }
 
 fn validation(captures: &Captures<'_>, waived: bool) -> Option<Check> {
-    Some(Check { rule: Rule::RequiredValidation { validation: name(&captures[1])? }, waived })
+    Some(Check { rule: Rule::RequiredValidation { validation: validation_name(&captures[1])? }, waived })
+}
+
+/// The name of a validation, with its namespace.
+fn validation_name(text: &str) -> Option<String> {
+    let name = name(text)?;
+    Some(if name.contains('/') { name } else { format!("local/{name}") })
+}
+
+/// Names of files without an ending that everybody knows.
+const KNOWN_FILES: [&str; 20] = [
+    "makefile", "gnumakefile", "dockerfile", "containerfile", "jenkinsfile", "vagrantfile", "procfile",
+    "gemfile", "rakefile", "justfile", "pipfile", "brewfile", "license", "licence", "copying", "readme",
+    "changelog", "codeowners", "workspace", "notice",
+];
+
+/// `setup.py`, `Cargo.toml`, `Makefile`: a name with an ending, or one that everybody knows.
+fn is_file_name(name: &str) -> bool {
+    let ending = |(stem, ending): (&str, &str)| {
+        !stem.is_empty()
+            && (1..=12).contains(&ending.len())
+            && ending.starts_with(|c: char| c.is_ascii_alphabetic())
+            && ending.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    name.rsplit_once('.').is_some_and(ending) || KNOWN_FILES.contains(&name.to_lowercase().as_str())
 }
 
 /// Words that say nothing about what a change is about.

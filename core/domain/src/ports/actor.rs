@@ -22,7 +22,7 @@ use crate::ids::{DecisionId, PlanId, ResourceId};
 use crate::invariant::{Enforced, Invariant, Reconciled};
 use crate::plan::children::SpawnDraft;
 use crate::plan::{AwaitingKind, Phase, PhaseSummary, State};
-use crate::validation::ValidationOutcome;
+use crate::validation::{Mode, ValidationOutcome};
 
 /// An actor.
 pub trait Actor: Send + Sync {
@@ -120,6 +120,21 @@ pub struct StepInput {
     /// In Execute, after the actor was done: required validations that did not pass, to be fixed before they are run
     /// again. Writes need a decision of type `validation_response`.
     pub findings: Vec<ValidationOutcome>,
+    /// What will be run at the end of Execute, so that it can be decided with that in mind.
+    pub validations: Vec<KnownValidation>,
+}
+
+/// A validation as an actor knows it before it is run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KnownValidation {
+    /// Its name.
+    pub validation: QualifiedName,
+    /// What it checks, for people.
+    pub description: Option<String>,
+    /// What a failure means.
+    pub mode: Mode,
+    /// The resource it looks at.
+    pub resource_id: ResourceId,
 }
 
 /// What a child plan is told of its parent.

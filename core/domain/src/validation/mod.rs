@@ -16,7 +16,8 @@ use serde_json::{Map, Value};
 
 use crate::diagnostics::Severity;
 use crate::ids::{AttachmentId, PlanId, ResourceId};
-use crate::plan::Plan;
+use crate::invariant::{Enforced, Rule};
+use crate::plan::{Plan, PlanResource};
 use crate::{QualifiedName, Timestamp};
 
 pub use definition::{
@@ -113,21 +114,22 @@ pub struct Attachment {
 
 /// The attachments a plan runs, in the order of its resources and, for one resource, of attaching.
 ///
-/// `ancestors` are the plans above it, whose plan-scoped attachments it inherits. Of attachments of one validation to
+/// `plans` are the plan and those above it, whose plan-scoped attachments it inherits. Of attachments of one validation to
 /// one resource with the same arguments only one is run: the narrowest, then the oldest.
 pub fn applicable<'a>(
     attachments: &'a [Attachment],
-    plan: &Plan,
-    ancestors: &[PlanId],
+    resources: &[PlanResource],
+    projects: &[QualifiedName],
+    plans: &[PlanId],
 ) -> Vec<&'a Attachment> {
     let for_plan = |attachment: &&Attachment| match &attachment.scope {
         Scope::Direct => true,
-        Scope::Project(name) => plan.projects.contains(name),
-        Scope::Plan(id) => *id == plan.plan_id || ancestors.contains(id),
+        Scope::Project(name) => projects.contains(name),
+        Scope::Plan(id) => plans.contains(id),
     };
     let mut chosen = Vec::new();
     let mut visited = HashSet::new();
-    for resource in plan.resources.iter().map(|r| r.resource_id).filter(|id| visited.insert(*id)) {
+    for resource in resources.iter().map(|r| r.resource_id).filter(|id| visited.insert(*id)) {
         let mut here: Vec<&Attachment> =
             attachments.iter().filter(|a| a.resource_id == resource).filter(for_plan).collect();
         here.sort_by_key(|a| (std::cmp::Reverse(a.scope.rank()), a.attachment_id));
@@ -141,6 +143,35 @@ pub fn applicable<'a>(
         chosen.extend(here);
     }
     chosen
+}
+
+/// What is run because an invariant says that it must pass and nobody attached it: on every resource the plan may change.
+/// The same decision and resource give the same id.
+pub fn demanded(enforced: &[Enforced], plan: &Plan, attached: &[&Attachment]) -> Vec<Attachment> {
+    let mut found: Vec<Attachment> = Vec::new();
+    for invariant in enforced {
+        let Some(check) = invariant.check.as_ref().filter(|check| !check.waived) else { continue };
+        let Rule::RequiredValidation { validation } = &check.rule else { continue };
+        let Ok(validation) = validation.parse::<QualifiedName>() else { continue };
+        if attached.iter().any(|a| a.validation == validation) || found.iter().any(|a| a.validation == validation)
+        {
+            continue;
+        }
+        let decision = invariant.decision_id.ulid();
+        let resources = plan.resources.iter().filter(|r| !r.read_only).map(|r| r.resource_id);
+        found.extend(resources.map(|resource_id| Attachment {
+            attachment_id: AttachmentId::from_ulid(ulid::Ulid::from_parts(
+                decision.timestamp_ms(),
+                decision.random() ^ resource_id.ulid().random(),
+            )),
+            validation: validation.clone(),
+            resource_id,
+            scope: Scope::Plan(plan.plan_id),
+            args: Map::new(),
+            created_at: plan.created_at,
+        }));
+    }
+    found
 }
 
 /// A place a validation points at.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::invariant::Enforced;
 use crate::Timestamp;
 use crate::plan::machine::plan_for_tests;
 use crate::plan::{PlanResource, SandboxRef};
@@ -61,9 +62,32 @@ fn a_plan_runs_the_union_of_its_scopes_and_equal_ones_once() {
     ];
     let plan = plan();
     // The narrower of equal ones is run, and the oldest of equally narrow ones.
-    assert_eq!(ids(&applicable(&all, &plan, &[])), [11, 12, 16, 14]);
-    let inherited = applicable(&all, &plan, &[PlanId::from_ulid(id(99))]);
-    assert_eq!(ids(&inherited), [11, 12, 16, 14, 19]);
+    let of = |plans: &[u128]| {
+        let plans: Vec<PlanId> = plans.iter().map(|n| PlanId::from_ulid(id(*n))).collect();
+        ids(&applicable(&all, &plan.resources, &plan.projects, &plans))
+    };
+    assert_eq!(of(&[100]), [11, 12, 16, 14]);
+    assert_eq!(of(&[100, 99]), [11, 12, 16, 14, 19]);
+}
+
+// INV-015: an invariant that a validation must pass has it run where nobody attached it.
+#[test]
+fn what_an_invariant_demands_is_run_on_each_resource_unless_it_is_attached() {
+    let mut plan = plan();
+    plan.resources[1].read_only = true;
+    let enforced = |text: &str| Enforced {
+        decision_id: crate::ids::DecisionId::from_ulid(id(7)),
+        invariant_id: None,
+        text: text.to_owned(),
+        check: crate::invariant::extract(text),
+    };
+    let all = [enforced("Validation local/tests must pass"), enforced("Never change files under vendor/")];
+    let found = demanded(&all, &plan, &[]);
+    assert_eq!(found.len(), 1, "not on what is only read");
+    assert_eq!((found[0].validation.to_string().as_str(), found[0].resource_id), ("local/tests", plan.resources[0].resource_id));
+    assert_eq!(found, demanded(&all, &plan, &[]), "the same id each time");
+    let attached = attachment(10, 1, "local/tests", Scope::Direct, json!({}));
+    assert_eq!(demanded(&all, &plan, &[&attached]), []);
 }
 
 fn ran(plan: &mut Plan, attachment: &Attachment, mode: Mode, passed: bool) {

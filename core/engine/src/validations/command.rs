@@ -58,7 +58,7 @@ const OURS: &[(&str, &str)] = &[
 ];
 
 /// Where programs are looked for when nothing says so.
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(super) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The end of each stream that is kept with the result, in characters.
 const SHOWN: usize = 4000;

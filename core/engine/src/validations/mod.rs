@@ -14,14 +14,19 @@ use agents_domain::changes::ChangeKind;
 use agents_domain::diagnostics::Severity;
 use agents_domain::ids::{PlanId, ResourceId};
 use agents_domain::plan::{Plan, SandboxRef};
+use agents_domain::ports::actor::KnownValidation;
 use agents_domain::ports::language_servers::{FileEventKind, LanguageWorkspace};
-use agents_domain::validation::{Attachment, BuiltIn, Mode, ValidationDefinition, Verdict, applicable};
+use agents_domain::invariant;
+use agents_domain::validation::{
+    Attachment, BuiltIn, Mode, ValidationDefinition, Verdict, applicable, demanded,
+};
 use agents_domain::{Error, Result};
 use agents_sandbox::{ChangedPath, Repository};
 use serde_json::{Map, Value};
 
 use crate::operations::validation::definition;
 use crate::sandboxes::{OpenSandbox, commit_id, sandbox_error};
+use crate::surroundings::find_program;
 use crate::{Engine, Surroundings};
 
 pub(crate) use diagnostics::Survey;
@@ -67,20 +72,53 @@ impl Task {
 /// The validations of a plan, in the order they are run and shown.
 pub(crate) fn tasks(engine: &Engine, plan: &Plan) -> Result<Vec<Task>> {
     engine.view(|r| {
-        let mut ancestors: Vec<PlanId> = Vec::new();
+        let mut plans: Vec<PlanId> = vec![plan.plan_id];
         let mut above = plan.parent_plan_id;
-        while let Some(id) = above.filter(|id| !ancestors.contains(id)) {
-            ancestors.push(id);
+        while let Some(id) = above.filter(|id| !plans.contains(id)) {
+            plans.push(id);
             above = r.plan(id)?.and_then(|parent| parent.parent_plan_id);
         }
         let attachments = r.attachments()?;
+        let attached = applicable(&attachments, &plan.resources, &plan.projects, &plans);
         let mut tasks = Vec::new();
-        for attachment in applicable(&attachments, plan, &ancestors) {
+        for attachment in &attached {
             let definition = definition(r, &attachment.validation)?;
-            tasks.push(Task { attachment: attachment.clone(), definition });
+            tasks.push(Task { attachment: (*attachment).clone(), definition });
+        }
+        let enforced = invariant::enforced(&r.decisions(plan.plan_id)?);
+        for attachment in demanded(&enforced, plan, &attached) {
+            // One that is not registered cannot be run; that it was not is what the invariant is judged by.
+            let Some(mut definition) = definition(r, &attachment.validation)? else { continue };
+            definition.validation.mode = Mode::Required;
+            tasks.push(Task { attachment, definition: Some(definition) });
         }
         Ok(tasks)
     })
+}
+
+/// The validations of a plan as its actors are told of them.
+pub(crate) fn known(engine: &Engine, plan: &Plan) -> Result<Vec<KnownValidation>> {
+    let known = |task: Task| KnownValidation {
+        mode: task.mode(),
+        description: task.definition.and_then(|d| d.description),
+        validation: task.attachment.validation,
+        resource_id: task.attachment.resource_id,
+    };
+    Ok(tasks(engine, plan)?.into_iter().map(known).collect())
+}
+
+/// The program of a validation's command, when it is not where it would be looked for.
+pub(crate) fn missing_program<'d>(
+    definition: &'d ValidationDefinition,
+    surroundings: &dyn Surroundings,
+) -> Option<&'d str> {
+    let word = definition.command.as_ref()?.first()?;
+    // One of the repository, or one that is put together or looked for elsewhere, is seen when it is run.
+    if word.contains('/') || word.contains("{{") || word.contains("{%") || definition.env.contains_key("PATH") {
+        return None;
+    }
+    let path = surroundings.variable("PATH").unwrap_or_else(|| command::DEFAULT_PATH.to_owned());
+    find_program(word, &path).is_none().then_some(word)
 }
 
 /// What a validation looks at.

@@ -1,21 +1,18 @@
 //! The child plans of a plan: started wave by wave, worked on side by side in this worker, and taken in.
 
-use std::collections::HashSet;
-use std::pin::Pin;
 use std::time::Duration;
 
 use agents_domain::checkpoint::Trigger;
-use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::PlanId;
-use agents_domain::plan::children::{self, Next, Order, Spawn, Stage, Standing, Unit};
+use agents_domain::plan::children::{Next, Spawn, Stage, Standing};
 use agents_domain::plan::machine::{Context, Effect, Event};
 use agents_domain::plan::{Awaiting, AwaitingKind, Phase, Plan, PlanFailure, State};
-use agents_domain::ports::store::{PlanRow, Reader, Writer};
+use agents_domain::ports::store::{PlanRow, Writer};
 use agents_sandbox::fault;
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
 use serde_json::json;
 
+use super::family::{Family, Member};
+use super::pool::{Outcome, Pool};
 use super::{Stop, Worker};
 use crate::records::{self, advance, emit};
 use crate::{Engine, checkpoints, children as making, clock};
@@ -25,85 +22,6 @@ pub(super) const POINTS: &[&str] = &["worker.child-created", "worker.child-merge
 
 /// How often is looked whether a person has moved a child that nobody works on.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// The spawns of a plan that stand, in the order decided.
-pub(super) struct Family {
-    pub(super) members: Vec<Member>,
-    units: Vec<Unit>,
-}
-
-/// One spawn with the decision that stands for it and the plan that was made.
-pub(super) struct Member {
-    pub(super) spawn: Spawn,
-    pub(super) decision: Decision,
-    pub(super) row: Option<PlanRow>,
-}
-
-impl Family {
-    pub(super) fn read(engine: &Engine, plan: PlanId) -> agents_domain::Result<Self> {
-        engine.view(|r| Self::of(r, plan))
-    }
-
-    fn of(r: &dyn Reader, plan: PlanId) -> agents_domain::ports::store::StoreResult<Self> {
-        let (spawns, decisions, rows) = (r.spawns(plan)?, r.decisions(plan)?, r.child_rows(plan)?);
-        let mut family = Self { members: Vec::new(), units: Vec::new() };
-        for spawn in spawns {
-            let Some(decision) = making::standing(&spawn, &decisions).cloned() else { continue };
-            let row = rows.iter().find(|row| Some(row.plan_id) == spawn.child).cloned();
-            family.units.push(unit(&spawn, &decision, &decisions, row.as_ref()));
-            family.members.push(Member { spawn, decision, row });
-        }
-        Ok(family)
-    }
-
-    /// Their order, with what is due in it.
-    fn due(&self, plan: &Plan) -> Result<(Order, Next), children::OrderError> {
-        let order = children::order(&self.units)?;
-        let next = children::next(&self.units, &order, &plan.subplan);
-        Ok((order, next))
-    }
-
-    pub(super) fn standing(&self, at: usize) -> Standing {
-        self.units[at].standing
-    }
-}
-
-fn unit(spawn: &Spawn, decision: &Decision, decisions: &[Decision], row: Option<&PlanRow>) -> Unit {
-    let find = |id| decisions.iter().find(|d: &&Decision| d.decision_id == id);
-    let own = find(spawn.decision_id).unwrap_or(decision);
-    let container = own.parent_decision_id.and_then(find);
-    let container = container.filter(|d| d.decision_type == DecisionType::SubplanParallelSpawn);
-    let named = |d: &Decision| {
-        let spawns =
-            matches!(d.decision_type, DecisionType::SubplanSpawn | DecisionType::SubplanParallelSpawn);
-        if spawns { d.key.clone() } else { None }
-    };
-    let edges =
-        |d: &Decision| d.depends_on.iter().filter_map(|id| find(*id)).filter_map(named).collect::<Vec<_>>();
-    let group = container.and_then(|d| d.key.clone());
-    let mut depends_on = spawn.draft.depends_on.clone();
-    depends_on.extend(edges(own));
-    depends_on.extend(container.map(edges).unwrap_or_default());
-    // To hang below a container is no dependency.
-    depends_on.retain(|on| Some(on) != group.as_ref());
-    let key = own.key.clone().unwrap_or_else(|| own.decision_id.to_string());
-    let name = if spawn.call.is_empty() { key } else { format!("{key}#{}", spawn.call) };
-    Unit { name, group, depends_on, standing: standing(spawn, row) }
-}
-
-fn standing(spawn: &Spawn, row: Option<&PlanRow>) -> Standing {
-    if let Stage::Skipped { left_out, .. } = spawn.stage {
-        return if left_out { Standing::LeftOut } else { Standing::Skipped };
-    }
-    let Some(row) = row else { return Standing::Waiting };
-    match (row.phase, row.state) {
-        (_, State::Cancelled) => Standing::LeftOut,
-        (Phase::Apply, _) | (Phase::Execute, State::Complete) => Standing::Done,
-        (_, State::Errored) if spawn.given_up => Standing::Failed,
-        _ if row.awaiting.is_some() => Standing::Paused,
-        _ => Standing::Running,
-    }
-}
 
 /// Whether a worker of the tree has something to do for a child.
 fn runnable(row: &PlanRow) -> bool {
@@ -116,8 +34,8 @@ impl Worker<'_> {
     /// Runs the open child plans of a plan in Execute and takes their work in. Returns when none is left open, or when
     /// the plan pauses or fails because of them.
     pub(super) async fn run_children(&self) -> Result<(), Stop> {
-        let mut pool: FuturesUnordered<ChildRun<'_>> = FuturesUnordered::new();
-        let mut running: HashSet<PlanId> = HashSet::new();
+        let mut pool = Pool::new();
+        self.give_another_chance()?;
         loop {
             let plan = self.plan()?;
             if plan.phase != Phase::Execute || plan.state != State::Processing || plan.awaiting.is_some() {
@@ -144,6 +62,10 @@ impl Worker<'_> {
                 self.skip(&family, &next)?;
                 continue;
             }
+            if plan.subplan.fail_fast && family.count(Standing::Failed) > 0 && family.count(Standing::Running) > 0 {
+                self.stop_running(&family, &mut pool).await?;
+                continue;
+            }
             if let Some(wave) = order.waves.get(next.finished_waves) {
                 let unasked = |at: &&usize| {
                     family.standing(**at) == Standing::Waiting && !family.members[**at].spawn.approved
@@ -163,14 +85,13 @@ impl Worker<'_> {
             }
             let limit = plan.subplan.timeout_per_subplan_seconds.map(Duration::from_secs);
             for (at, member) in family.members.iter().enumerate() {
-                let Some(row) = member.row.as_ref().filter(|row| !running.contains(&row.plan_id)) else {
+                let Some(row) = member.row.as_ref().filter(|row| !pool.holds(row.plan_id)) else {
                     continue;
                 };
                 let due = family.standing(at) == Standing::Running
-                    && running.len() < plan.subplan.max_parallel.max(1) as usize;
+                    && pool.len() < plan.subplan.max_parallel.max(1) as usize;
                 if due && (runnable(row) || self.try_again(&plan, row.plan_id)?) {
-                    running.insert(row.plan_id);
-                    pool.push(self.run_child(row.plan_id, limit));
+                    pool.start(self.engine, row.plan_id, limit)?;
                 }
             }
             if pool.is_empty() {
@@ -182,55 +103,85 @@ impl Worker<'_> {
                 continue;
             }
             tokio::select! {
-                ended = pool.next() => if let Some((child, ended)) = ended {
-                    running.remove(&child);
-                    ended?;
-                },
+                (child, outcome) = pool.next() => self.ended(child, outcome)?,
                 () = tokio::time::sleep(LOOK) => {}
             }
         }
     }
 
-    /// Works on a child until it pauses or ends; one that takes too long is stopped and fails.
-    fn run_child(&self, child: PlanId, limit: Option<Duration>) -> ChildRun<'_> {
-        Box::pin(async move {
-            let ended = match limit {
-                None => self.work_on_child(child).await,
-                Some(limit) => match tokio::time::timeout(limit, self.work_on_child(child)).await {
-                    Ok(ended) => ended,
-                    Err(_) => self.timed_out(child, limit),
-                },
-            };
-            (child, ended)
-        })
-    }
-
-    async fn work_on_child(&self, child: PlanId) -> Result<(), Stop> {
-        let Some(lease) = self.engine.store.try_lease(child)? else {
-            // Somebody applies it.
-            tokio::time::sleep(LOOK).await;
-            return Ok(());
-        };
-        let worker = Worker { engine: self.engine, id: child, lease, within: true };
-        worker.work().await?;
+    /// Lets children that failed go on when the plan itself is taken up again, whatever became of their retries.
+    fn give_another_chance(&self) -> Result<(), Stop> {
+        let family = Family::read(self.engine, self.id)?;
+        let running = family.members.iter().zip(&family.units).filter(|(_, u)| u.standing == Standing::Running);
+        for child in running.filter_map(|(member, _)| member.spawn.child) {
+            self.write(|w, _| {
+                match w.plan(child)? {
+                    Some(mut failed) if failed.state == State::Errored => {
+                        advance(self.engine, w, &mut failed, &Event::Execute)?;
+                    }
+                    _ => {}
+                }
+                Ok(())
+            })?;
+        }
         Ok(())
     }
 
-    fn timed_out(&self, child: PlanId, limit: Duration) -> Result<(), Stop> {
+    /// Takes note of how the work on a child ended.
+    fn ended(&self, child: PlanId, outcome: Outcome) -> Result<(), Stop> {
+        match outcome {
+            Outcome::Done(done) => Ok(done?),
+            Outcome::Stopped => Ok(()),
+            Outcome::TimedOut(limit) => {
+                let message = format!("it took longer than {} seconds", limit.as_secs());
+                let hint = "raise `timeout_per_subplan_seconds` of the action's `subplan`";
+                self.fail_child(child, "timeout", &message, hint)
+            }
+        }
+    }
+
+    /// Stops what runs because another child failed. What they have done is kept: they go on from there when the plan is
+    /// taken up again.
+    async fn stop_running(&self, family: &Family, pool: &mut Pool) -> Result<(), Stop> {
+        for (child, outcome) in pool.stop().await {
+            self.ended(child, outcome)?;
+        }
+        let failed = family.units.iter().find(|unit| unit.standing == Standing::Failed);
+        let failed = failed.map(|unit| unit.name.as_str()).unwrap_or_default();
+        let message = format!("it was stopped because `{failed}` failed");
+        let hint = format!("agents plan execute {}  # goes on with it, too", self.id);
+        for (member, unit) in family.members.iter().zip(&family.units) {
+            let Some(row) = member.row.as_ref().filter(|_| unit.standing == Standing::Running) else { continue };
+            self.fail_child(row.plan_id, STOPPED, &message, &hint)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the phase of a child that is at work with an error; one that was stopped is not tried again by itself.
+    fn fail_child(&self, child: PlanId, category: &str, message: &str, hint: &str) -> Result<(), Stop> {
         self.write(|w, _| {
             let Some(mut plan) = w.plan(child)? else { return Ok(()) };
-            if plan.state != State::Processing {
+            if category == STOPPED {
+                if (plan.state, plan.awaiting.is_some()) == (State::Queued, false) {
+                    advance(self.engine, w, &mut plan, &Event::WorkerTook)?;
+                }
+                let stops = matches!(plan.state, State::Processing | State::Errored) && plan.awaiting.is_none();
+                if let Some(spawn) = w.spawn_of(child)?.filter(|_| stops) {
+                    w.put_spawn(&Spawn { given_up: true, ..spawn })?;
+                }
+            }
+            if plan.state != State::Processing || plan.awaiting.is_some() {
                 return Ok(());
             }
             let failure = PlanFailure {
-                message: format!("it took longer than {} seconds", limit.as_secs()),
-                category: "timeout".to_owned(),
+                message: message.to_owned(),
+                category: category.to_owned(),
                 phase: plan.phase,
                 tool: None,
                 step: None,
                 recoverable: true,
                 retries: 0,
-                hints: vec!["raise `timeout_per_subplan_seconds` of the action's `subplan`".to_owned()],
+                hints: vec![hint.to_owned()],
             };
             advance(self.engine, w, &mut plan, &Event::Unrecovered(failure))?;
             Ok(())
@@ -354,12 +305,20 @@ impl Worker<'_> {
             .filter(|(_, unit)| unit.standing == Standing::Failed)
             .filter_map(|(member, _)| member.spawn.child)
             .collect();
-        let Some(first) = failed.first() else { return Ok(()) };
+        if failed.is_empty() {
+            return Ok(());
+        }
         self.write(|w, plan| {
-            let why = w
-                .plan(*first)?
-                .and_then(|p| p.failure)
-                .map_or_else(String::new, |f| format!(": {}", f.message));
+            let mut reason: Option<(PlanId, PlanFailure)> = None;
+            for child in &failed {
+                let Some(failure) = w.plan(*child)?.and_then(|p| p.failure) else { continue };
+                // Those that were stopped are not the reason, when there is another.
+                if reason.as_ref().is_none_or(|(_, known)| known.category == STOPPED) {
+                    reason = Some((*child, failure));
+                }
+            }
+            let first = reason.as_ref().map_or(failed[0], |(child, _)| *child);
+            let why = reason.map_or_else(String::new, |(_, f)| format!(": {}", f.message));
             let others = match failed.len() {
                 1 => String::new(),
                 n => format!(" (and {} more)", n - 1),
@@ -431,7 +390,8 @@ impl Worker<'_> {
 /// The category of a plan's failure that is a child's.
 pub(crate) const CHILD_FAILED: &str = "child_plan";
 
-type ChildRun<'w> = Pin<Box<dyn Future<Output = (PlanId, Result<(), Stop>)> + 'w>>;
+/// The category of a child's failure that is another's.
+const STOPPED: &str = "stopped";
 
 /// What a child is about, in a few words.
 pub(super) fn label(member: &Member) -> String {
@@ -515,23 +475,4 @@ pub(crate) fn answered(w: &dyn Writer, asked: &Awaiting, start: bool) -> agents_
     };
     w.put_spawn(&Spawn { stage, approved: start, ..spawn })?;
     Ok(())
-}
-
-/// The children a child builds on that are neither applied nor given up; `None` when it may be applied.
-pub(crate) fn unapplied_before(
-    r: &dyn Reader,
-    child: &Plan,
-) -> agents_domain::ports::store::StoreResult<Option<Vec<PlanId>>> {
-    let Some(parent) = child.parent_plan_id else { return Ok(None) };
-    let family = Family::of(r, parent)?;
-    let Some(at) = family.members.iter().position(|m| m.spawn.child == Some(child.plan_id)) else {
-        return Ok(None);
-    };
-    let Ok(order) = children::order(&family.units) else { return Ok(None) };
-    let open = |at: &usize| {
-        let row = family.members[*at].row.as_ref();
-        row.filter(|row| !matches!(row.state, State::Applied | State::Cancelled)).map(|row| row.plan_id)
-    };
-    let earlier: Vec<PlanId> = order.before(at).iter().filter_map(open).collect();
-    Ok((!earlier.is_empty()).then_some(earlier))
 }

@@ -61,6 +61,7 @@ impl Worker<'_> {
             parent: None,
             children: Vec::new(),
             findings: Vec::new(),
+            validations: crate::validations::known(self.engine, plan).map_err(|e| e.message)?,
             estimating: true,
         };
         for _ in 0..STEPS {

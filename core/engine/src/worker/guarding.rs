@@ -134,11 +134,13 @@ impl Worker<'_> {
         }
     }
 
+    /// Pauses the plan at a limit, or ends its phase there where `plan.budget.on-exceeded` says so.
     fn over(&self, limit: &Limit) -> Result<(), Stop> {
+        let terminate = self.engine.config.text("plan.budget.on-exceeded", None) == "terminate";
         self.write(|w, plan| {
             plan.spending.reached = Some(limit.clone());
             let limit = limit.describe(scope(plan));
-            self.advance(w, plan, &Event::BudgetExceeded { limit, terminate: false })?;
+            self.advance(w, plan, &Event::BudgetExceeded { limit, terminate })?;
             Ok(())
         })
     }

@@ -114,9 +114,11 @@ impl Worker<'_> {
         let limited =
             |check: &Check| matches!(check.rule, Rule::MaxChangedLines { .. } | Rule::MaxChangedFiles { .. });
         let totals = if rules().any(limited) { self.totals_after(plan, &files)? } else { Totals::default() };
+        let resource = files.first().map(|file| file.resource);
         let touched: Vec<Touched> = files.into_iter().map(|file| file.touched).collect();
         let attempt = Attempt { tool: Some(tool), files: &touched, totals, validations: None };
-        let broken = invariants::violations(&enforced, &attempt);
+        let mut broken = invariants::violations(&enforced, &attempt);
+        broken.iter_mut().for_each(|violation| violation.resource_id = resource);
         let Some(first) = broken.first() else { return Ok(None) };
         self.write(|w, plan| {
             for violation in &broken {
@@ -190,7 +192,7 @@ impl Worker<'_> {
             let found = verdicts.iter().find(|v| v.decision_id == invariant.decision_id);
             if let Some(found) = found.filter(|v| !v.kept) {
                 let finding = Finding { evidence: found.evidence.clone(), path: None, line: None };
-                broken.push(Violation { invariant: invariant.clone(), finding });
+                broken.push(Violation { invariant: invariant.clone(), finding, resource_id: None });
             }
             told.push(verdict(invariant, if found.is_some() { "kept" } else { "not judged" }));
         }

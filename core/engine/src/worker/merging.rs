@@ -13,7 +13,8 @@ use agents_domain::provenance::{carry, hunks, share_out};
 use agents_sandbox::{ChangedPath, Repository, changed_paths, fault};
 use serde_json::json;
 
-use super::children::{Family, Member, label};
+use super::children::label;
+use super::family::{Family, Member};
 use super::requests::{sandbox_of, set_commit};
 use super::{Stop, Worker};
 use crate::checkpoints::Point;
@@ -384,9 +385,12 @@ impl Worker<'_> {
     }
 }
 
+/// Before the key of a question about conflicts: `merge/<child>/<n>`.
+pub(crate) const MERGE_KEY: &str = "merge/";
+
 /// What keys of questions about a child's conflicts begin with.
 fn conflict_key(child: PlanId) -> String {
-    format!("merge/{child}/")
+    format!("{MERGE_KEY}{child}/")
 }
 
 fn commits_of(plan: &Plan) -> Vec<(ResourceId, String)> {

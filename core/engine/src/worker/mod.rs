@@ -6,10 +6,12 @@ mod checkpoints;
 mod children;
 mod estimate;
 mod failing;
+mod family;
 pub(crate) mod guarding;
 mod host;
 mod invariants;
 mod merging;
+mod pool;
 mod requests;
 mod rewind;
 mod steps;
@@ -19,8 +21,9 @@ mod validate;
 pub(crate) use apply::{preflight as apply_preflight, refuse_half_made};
 pub(crate) use children::{
     answered, cancel_all as cancel_children, moved as child_moved, start_over as start_children_over,
-    unapplied_before,
 };
+pub(crate) use family::unapplied_before;
+pub(crate) use merging::MERGE_KEY;
 pub(crate) use rewind::edits_in_sandboxes;
 pub(crate) use steps::known;
 
@@ -320,6 +323,11 @@ fn broken(plan: &Plan, error: Error) -> PlanFailure {
 /// The names of the places where a fault can be injected, sandbox and engine together.
 pub fn fault_points() -> Vec<&'static str> {
     fault::POINTS.iter().chain(steps::POINTS).copied().collect()
+}
+
+/// Those that are passed only when a person edited files of a sandbox.
+pub fn edited_fault_points() -> &'static [&'static str] {
+    fault::EDITED
 }
 
 /// Those of plans that are taken back.

@@ -249,6 +249,7 @@ impl Worker<'_> {
             parent: children::parent_context(self.engine, plan)?,
             children: children::known(self.engine, plan)?,
             findings: plan.validations.being_fixed().cloned().collect(),
+            validations: crate::validations::known(self.engine, plan)?,
         };
         let began = std::time::Instant::now();
         let stepped = AssertUnwindSafe(actor.step(input, host)).catch_unwind().await;

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
+mod attached;
+mod automatic;
 mod checkpoints;
 mod child_plans;
+mod child_plans_together;
 mod config;
 mod corrections;
 mod events;

@@ -19,7 +19,7 @@ pub use automation_profile::{AutomationProfileAddArgs, AutomationProfileCommand,
 pub use invariant::{InvariantAddArgs, InvariantCommand, InvariantListArgs, InvariantRemoveArgs};
 pub use plan::{
     ApplyArgs, CancelArgs, CorrectArgs, CorrectMode, ExplainArgs, FollowArgs, PlanCommand, PlanListArgs,
-    PromptArgs, RevertArgs, RollbackArgs, StartArgs, TreeArgs, UseArgs,
+    GuardArgs, PromptArgs, RevertArgs, RollbackArgs, StartArgs, TreeArgs, UseArgs,
 };
 pub use quickstart::QuickstartArgs;
 pub use registry::{

@@ -103,9 +103,9 @@ Examples:
     Errors(PlanArgs),
     /// Show what a plan may do without asking, and what it has used.
     #[command(
-        after_help = "Examples:\n  agents plan guard 01HXM8C2\n  agents plan guard 01HXM8C2 --format json"
+        after_help = "Examples:\n  agents plan guard 01HXM8C2\n  agents plan guard 01HXM8C2 --format json\n  agents plan guard 01HXM8C2 --automation-profile trusted"
     )]
-    Guard(PlanArgs),
+    Guard(GuardArgs),
     /// Find the decision behind a line.
     #[command(after_help = "Examples:\n  agents plan blame src/app.py\n  agents plan blame src/app.py:12")]
     Blame(BlameArgs),
@@ -150,6 +150,16 @@ impl PlanCommand {
             Self::Follow(_) => "plan follow",
         }
     }
+}
+
+/// What `plan guard` takes.
+#[derive(Debug, Args)]
+pub struct GuardArgs {
+    /// The plan's id or its beginning.
+    pub plan: String,
+    /// Lock another profile into the plan first: for the gates that come after, and child plans started after.
+    #[arg(long, value_name = "NAME")]
+    pub automation_profile: Option<String>,
 }
 
 /// What `plan use` takes.

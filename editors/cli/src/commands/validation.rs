@@ -47,6 +47,9 @@ fn add(run: &Run, args: ValidationAddArgs) -> Outcome {
             _ => out.warn(hint.to_string()),
         };
     }
+    for warning in &added.warnings {
+        out.warn(warning.as_str());
+    }
     out.set_data(data);
     let name = &added.validation_registered.name;
     if added.validation_registered.version == 1 {

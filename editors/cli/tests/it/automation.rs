@@ -457,3 +457,62 @@ fn explain_shows_what_a_confidence_is_made_of() {
     let rate = &of(&second)["factors"][0];
     assert_eq!((rate["known"].as_bool(), rate["value"].as_f64().map(|v| v > 0.6)), (Some(true), Some(true)));
 }
+
+// T05, T15, T34, T38, PROF-003: one command, and it is applied
+#[test]
+fn under_full_auto_one_command_goes_all_the_way() {
+    let world = World::registered(&choose_and_edit(0.1));
+    let made = world.make(&["--automation-profile", "full-auto"]);
+    assert_eq!((&made["status"], &made["exit_code"]), (&json!("ok"), &json!(0)), "{made:#}");
+    assert_eq!(world.at(made["data"]["plan_id"].as_str().unwrap()), "apply/applied");
+    assert_eq!(world.read("a.txt"), "one\nTWO\nthree\n");
+}
+
+// GUARD-001, T34, T35: Apply is asked about although the threshold lets it through
+#[test]
+fn a_guard_on_apply_asks_whatever_the_threshold_says() {
+    let world = World::registered(&choose_and_edit(0.9));
+    add(&world, &profile("local/a", &[], "guards: {require_approval_for_apply: true}\n"));
+    let plan = world.plan(&["--automation-profile", "local/a"]);
+    assert_eq!(world.at(&plan), "execute/complete+apply_approval");
+    assert_eq!(world.read("a.txt"), "one\ntwo\nthree\n");
+    let shown = world.run_in("plain", &["plan", "status", &plan]);
+    assert!(shown.stdout.contains("require_approval_for_apply"), "{}", shown.stdout);
+    world.json(&["plan", "apply", "--yes", &plan]);
+    assert_eq!(world.at(&plan), "apply/applied");
+}
+
+// ACT-003, PROF-010: an action's own limits tighten those of the profile
+#[test]
+fn the_limits_of_an_action_tighten_those_of_the_profile() {
+    let world = World::registered(&choose_and_edit(0.9));
+    let action = crate::world::ACTION.replace("local/act", "local/strict")
+        + "safety_profile: {require_human_approval: true, max_retries_per_step: 1}\n";
+    world.write("strict.yaml", &action);
+    world.json(&["action", "create", "--config", "strict.yaml"]);
+    let script = format!("script={}", choose_and_edit(0.9));
+    let made = world.json(&[
+        "plan", "use", "local/strict", "local/app", "--automation-profile", "ci", "--arg", &script,
+    ]);
+    let plan = made["data"]["plan_id"].as_str().unwrap();
+    assert_eq!(world.at(plan), "execute/processing+decision", "ci asks nothing, the action does");
+    assert_eq!(awaiting(&world, plan)["flag"], "require_human_approval");
+    let safety = world.json(&["plan", "guard", plan])["data"]["safety"].clone();
+    assert_eq!((&safety["max_retries_per_step"], &safety["require_sandbox"]), (&json!(1), &json!(true)));
+}
+
+// C-18, PROF-025: the profile of a plan under way
+#[test]
+fn a_plan_under_way_can_be_given_another_profile() {
+    let world = World::registered(&choose_and_edit(0.9));
+    let plan = world.plan(&["--automation-profile", "supervised"]);
+    assert_eq!(world.at(&plan), "strategize/complete+execute_approval");
+    let changed = world.json(&["plan", "guard", &plan, "--automation-profile", "ci"]);
+    assert_eq!(changed["data"]["profile_changed"]["previous"], "supervised");
+    assert_eq!((&changed["data"]["profile"], &changed["data"]["source"]), (&json!("ci"), &json!("changed")));
+    assert_eq!(changed["messages"][0]["text"], "Profile changed from supervised to ci");
+    world.json(&["plan", "execute", &plan]);
+    assert_eq!(world.at(&plan), "apply/applied", "no later gate asks");
+    let over = world.refused(&["plan", "guard", &plan, "--automation-profile", "auto"]);
+    assert_eq!(over["error"]["code"], "INVALID_STATE");
+}

@@ -91,3 +91,21 @@ fn what_does_not_pass_is_not_applied() {
     assert_eq!(applied["data"]["validation"], Value::Object(serde_json::Map::new()));
     assert_eq!(world.read("a.txt"), "one\nTWO\nthree\n");
 }
+
+// VAL-001, VALID-033: a program that is not there is said when it can still be helped
+#[test]
+fn a_validation_whose_program_is_missing_is_warned_of() {
+    let world = World::registered(&choose_and_edit(0.9));
+    world.write("tests.yaml", "name: local/tests\ncommand: [no-such-test-runner, -q]\n");
+    let added = world.json(&["validation", "add", "--config", "tests.yaml"]);
+    let warning = &added["messages"][0];
+    assert_eq!(warning["level"], "warn", "{added:#}");
+    assert!(warning["text"].as_str().unwrap().starts_with("`no-such-test-runner` is not on PATH"), "{warning}");
+    world.json(&["validation", "attach", "local/repo", "local/tests"]);
+    let made = world.make(&["--automation-profile", "supervised"]);
+    assert!(made["messages"].to_string().contains("no-such-test-runner"), "{made:#}");
+    // One of the repository may come with a plan.
+    world.write("own.yaml", "name: local/own\ncommand: [./run-tests]\n");
+    let added = world.json(&["validation", "add", "--config", "own.yaml"]);
+    assert_eq!(added["messages"].as_array().unwrap().len(), 1, "{added:#}");
+}

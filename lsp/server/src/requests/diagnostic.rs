@@ -21,7 +21,7 @@ use super::questions::asked;
 use super::{Shared, brief};
 use crate::ClientInfo;
 use crate::documents::{Document, DocumentUri, Text};
-use crate::watch::world::{FailedAt, FileKey, World, short};
+use crate::watch::world::{FailedAt, FileKey, Violated, World, short};
 
 /// `source` of all our diagnostics.
 pub(crate) const SOURCE: &str = "cleveragents";
@@ -145,7 +145,34 @@ pub(crate) fn of_file(
             found.push(validation_failure(*plan, failure, client));
         }
     }
+    for (plan, violations) in &world.violations {
+        for violated in violations.iter().filter(|violated| violated.file == *file) {
+            found.push(broken_invariant(*plan, violated, client));
+        }
+    }
     found
+}
+
+/// A place where a write broke an invariant; the line is that of the sandbox.
+fn broken_invariant(plan: PlanId, violated: &Violated, client: &ClientInfo) -> Diagnostic {
+    let (severity, what) = match violated.refused {
+        true => (DiagnosticSeverity::INFORMATION, "was kept from breaking"),
+        false => (DiagnosticSeverity::ERROR, "breaks"),
+    };
+    Diagnostic {
+        range: Range::new(Position::new(violated.line, 0), Position::new(violated.line, WHOLE_LINE)),
+        severity: Some(severity),
+        code: Some(NumberOrString::String("invariant-violated".to_owned())),
+        source: Some(SOURCE.to_owned()),
+        message: format!(
+            "Plan {} {what} the invariant “{}”: {}",
+            short(plan),
+            brief(&violated.invariant, 200),
+            brief(&violated.evidence, 300)
+        ),
+        data: takes(client, "dataSupport").then(|| json!({ "plan_id": plan })),
+        ..Diagnostic::default()
+    }
 }
 
 /// A place that a failed validation points at; the line is that of the sandbox.

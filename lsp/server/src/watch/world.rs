@@ -35,6 +35,8 @@ pub(crate) struct World {
     pub troubles: BTreeMap<PlanId, Arc<Trouble>>,
     /// What the validations of open plans said; plans without any are left out.
     pub checks: BTreeMap<PlanId, Arc<Checks>>,
+    /// What broke, or would have broken, invariants of open plans since they last decided anew.
+    pub violations: BTreeMap<PlanId, Arc<Vec<Violated>>>,
 }
 
 /// Resources with a place on disk, and the projects that link them.
@@ -99,6 +101,19 @@ pub(crate) struct FailedAt {
     pub validation: String,
     /// It must pass before the plan can be applied.
     pub required: bool,
+}
+
+/// A place where a write broke an invariant, or would have.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Violated {
+    pub file: FileKey,
+    /// 0-based.
+    pub line: u32,
+    /// The sentence.
+    pub invariant: String,
+    pub evidence: String,
+    /// The write was refused; else it is in the sandbox.
+    pub refused: bool,
 }
 
 /// What some events changed, for whoever must be told.
@@ -225,6 +240,7 @@ impl World {
         changes.registered |= matches!(event.event_type.as_str(), "registry.changed" | "entity.deleted");
         let Some(plan) = event.plan_id else { return };
         let details = &event.details;
+        self.note_violation(plan, event);
         match event.event_type.as_str() {
             "plan.created" => {
                 changes.unknown.insert(plan);
@@ -264,6 +280,31 @@ impl World {
         }
     }
 
+    /// Takes in what an event says of broken invariants; those of a plan that decides anew, or ended, are over.
+    pub fn note_violation(&mut self, plan: PlanId, event: &Event) {
+        match event.event_type.as_str() {
+            "invariant.violated" => {
+                if let Some(violated) = violated(&event.details).filter(|_| self.plans.contains_key(&plan)) {
+                    let known = Arc::make_mut(self.violations.entry(plan).or_default());
+                    if !known.contains(&violated) {
+                        known.push(violated);
+                    }
+                }
+            }
+            "plan.state_changed" => {
+                let to = event.details.get("to").and_then(|to| Point::deserialize(to).ok());
+                let over = |to: &Point| {
+                    (to.phase, to.state) == (Phase::Strategize, State::Queued)
+                        || matches!(to.state, State::Applied | State::Cancelled)
+                };
+                if to.as_ref().is_some_and(over) {
+                    self.violations.remove(&plan);
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn move_plan(&mut self, plan: PlanId, details: &Value, changes: &mut Changes) {
         changes.plans.insert(plan);
         changes.questions = true;
@@ -295,6 +336,18 @@ impl World {
             edit(Arc::make_mut(open));
         }
     }
+}
+
+fn violated(details: &Value) -> Option<Violated> {
+    let text = |key: &str| details.get(key)?.as_str().map(str::to_owned);
+    let line = details.get("line").and_then(Value::as_u64).unwrap_or(1);
+    Some(Violated {
+        file: (text("resource_id")?.parse().ok()?, text("path")?),
+        line: u32::try_from(line).unwrap_or(u32::MAX).saturating_sub(1),
+        invariant: text("text")?,
+        evidence: text("evidence")?,
+        refused: text("tool_name").is_some(),
+    })
 }
 
 fn written(details: &Value) -> Option<FileKey> {

@@ -242,3 +242,29 @@ fn a_failed_validation_shows_at_its_line_until_it_passes() {
     assert!(of(1)["message"].as_str().unwrap().starts_with("wrong number (validation local/strict of plan "));
     assert_eq!(of(3)["range"]["start"]["line"], 2);
 }
+
+// Ledger INV-015: a write that an invariant forbids shows where it would have been made, for who looks and who comes later.
+#[test]
+fn a_write_that_an_invariant_forbids_shows_at_its_place() {
+    let edits = [edit("1", "impl/x", "a.txt", 4, 7, "BAD"), edit("2", "impl/x", "b.txt", 0, 1, "B")];
+    let desk = Desk::new(&[("a.txt", "one\ntwo\nthree\n"), ("b.txt", "b\n")], fix(&edits));
+    desk.ok("registry/invariant/add", json!({ "global": true, "text": "No `BAD` in added lines" }));
+    let mut early = desk.editor(json!({}));
+    let uri = desk.open(&mut early, "a.txt");
+    let plan = desk.plan("trusted");
+    assert_eq!(desk.at(&plan), "execute/complete+apply_approval");
+    let found = pushed(&mut early, &uri);
+    let diagnostic = &found[0];
+    assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
+    assert_eq!((&diagnostic["severity"], &diagnostic["code"]), (&json!(3), &json!("invariant-violated")));
+    assert_eq!(diagnostic["range"]["start"]["line"], 1);
+    let message = diagnostic["message"].as_str().unwrap();
+    assert!(message.contains("was kept from breaking the invariant “No `BAD` in added lines”"), "{message}");
+    // An editor that opens later sees the same.
+    let mut late = desk.editor(pulling());
+    let uri = desk.open(&mut late, "a.txt");
+    let report = pulled(&mut late, &uri, None);
+    assert_eq!(report["items"][0]["code"], "invariant-violated", "{report}");
+    desk.ok("plan/cancel", json!({ "plan": plan }));
+    assert_eq!(pushed(&mut early, &uri), json!([]));
+}

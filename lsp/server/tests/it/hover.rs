@@ -3,7 +3,7 @@
 use agents_lsp_server::testing::TestServer;
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, capable, decision, done, edit, fix, plain};
+use crate::desk::{Desk, capable, decision, done, edit, fix, git, plain};
 use crate::support::SOON;
 
 fn two() -> Desk {
@@ -209,4 +209,23 @@ fn a_hint_at_the_end_of_the_line_says_what_was_decided_and_a_setting_turns_it_of
     let mut server = desk.editor(json!({}));
     let uri = desk.open(&mut server, "a.txt");
     assert_eq!(hints(&mut server, &uri)[0]["label"], "decided 0.85: Fix it");
+}
+
+// Whoever has the repository with its notes, and not the plan, sees the decisions too.
+#[test]
+fn a_clone_shows_the_decisions_that_its_git_notes_tell() {
+    let desk = two();
+    let plan = desk.plan("trusted");
+    desk.apply(&plan);
+    let clone = Desk::new(&[("other.txt", "nothing\n")], fix(&[]));
+    let from = desk.repo().display().to_string();
+    git(&clone.repo(), &["fetch", "-q", &from, "main", "+refs/notes/cleveragents*:refs/notes/cleveragents*"]);
+    git(&clone.repo(), &["reset", "-q", "--hard", "FETCH_HEAD"]);
+    let mut server = clone.editor(plain());
+    let uri = clone.open(&mut server, "a.txt");
+    let shown = text(&mut server, &uri, 1).unwrap_or_default();
+    for part in ["How about strategy/x?", "Fix it", &plan[..8]] {
+        assert!(shown.contains(part), "{part:?} is not in\n{shown}");
+    }
+    assert_eq!(hover(&mut server, &uri, 0), Value::Null);
 }

@@ -113,6 +113,7 @@ impl Engine {
                 estimating: false,
                 parent: None,
                 children: Vec::new(),
+                validations: Vec::new(),
             };
             let mut output = self.step(actor, input.clone())?;
             if self.crashes {

@@ -113,6 +113,11 @@ fn check_named(engine: &Engine, key: &str, value: &str) -> Result<()> {
         return engine.look(|r| automation_profile::find(r, value)).map(|_| ());
     }
     let names_an_actor = key.starts_with("actor.default.") && agents_config::key(key).is_some();
+    if key == "actor.default.invariant"
+        && let Ok(name) = value.parse::<QualifiedName>()
+    {
+        return crate::invariants::reconciler(engine, &name).map(|_| ());
+    }
     if let (true, Ok(name)) = (names_an_actor, value.parse::<QualifiedName>())
         && engine.actors.find(&name).is_none()
     {

@@ -100,8 +100,14 @@ impl Operation for Blame {
         if self.line == Some(0) {
             return Err(Error::new(ErrorKind::Usage, "lines are counted from 1"));
         }
-        let mut output = blame::file(engine, &path, self.text)?;
+        let (mut output, lines) = blame::file(engine, &path, self.text)?;
         if let Some(line) = self.line {
+            // The place after the last line is where a deletion at the end shows.
+            if line > lines.saturating_add(1) {
+                let has = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
+                return Err(Error::validation(format!("{} has {has}: there is no line {line}", output.path))
+                    .suggest(format!("agents plan blame {}", self.file)));
+            }
             output.segments.retain(|s| {
                 if s.deletion { s.start_line == line } else { s.start_line <= line && line <= s.end_line }
             });

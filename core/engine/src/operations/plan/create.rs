@@ -173,14 +173,20 @@ impl Operation for Use {
         let actors = self.actors(engine, &action, &targets)?;
         let projects: Vec<_> = targets.iter().map(|(name, _)| name.clone()).collect();
         let flag = self.automation_profile.as_deref();
-        let profile::Resolved { snapshot: profile, warnings } =
+        let profile::Resolved { snapshot: profile, mut warnings } =
             engine.look(|r| profile::resolve(engine, r, flag, &action.definition, &projects))?;
         let project = self.projects.first().map(String::as_str);
         crate::checkpoints::refuse_unkept_promise(engine, &profile.profile.safety, project)?;
 
-        let candidate =
-            Candidate { action: &action, actors: &actors, resources: &resources, profile: &profile.profile };
+        let candidate = Candidate {
+            action: &action,
+            actors: &actors,
+            projects: &projects,
+            resources: &resources,
+            profile: &profile.profile,
+        };
         preflight::run(engine, &candidate)?;
+        warnings.extend(preflight::warnings(engine, &candidate)?);
 
         let now = clock::now();
         let plan_id = PlanId::from_ulid(clock::ulid());
@@ -338,9 +344,7 @@ impl Use {
         if named.is_empty() {
             return Ok(None);
         }
-        let name = engine.name(&named)?;
-        invariants::reconciler(engine, &name)?;
-        Ok(Some(name))
+        Ok(Some(engine.name(&named)?))
     }
 
     /// The projects with the names of their resources, and the resources, each once.

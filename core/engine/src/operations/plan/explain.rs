@@ -122,6 +122,9 @@ pub struct ContextView {
     pub items: Vec<String>,
     pub hot_context_hash: String,
     pub actor_state_ref: String,
+    /// What the actor checked before it decided, where it said so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub validation_performed: Vec<Value>,
     /// The stored document, or `null` when the blob is gone.
     pub document: Value,
 }
@@ -251,6 +254,11 @@ fn context_view(engine: &Engine, decision: &Decision) -> Result<ContextView> {
             .collect(),
         hot_context_hash: context.hot_context_hash.clone(),
         actor_state_ref: context.actor_state_ref.clone(),
+        validation_performed: document
+            .get("validation_performed")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default(),
         document,
     })
 }

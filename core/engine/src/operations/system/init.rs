@@ -180,6 +180,15 @@ fn is_ours(name: &OsStr, data_dir: &Path, config_file: &Path) -> bool {
 /// When it cannot be made; then nothing has changed. A reset is refused while another process uses the database or an
 /// apply that was cut off waits to be finished.
 pub fn initialize(init: &Init<'_>) -> Result<InitOutput> {
+    attempt(init).map_err(|error| match (error.kind, error.suggestions.is_empty()) {
+        (ErrorKind::Io, true) => error
+            .suggest("agents init --data-dir <DIR>  # a folder that you may write to")
+            .suggest(format!("ls -ld {}", init.data_dir.parent().unwrap_or(init.data_dir).display())),
+        _ => error,
+    })
+}
+
+fn attempt(init: &Init<'_>) -> Result<InitOutput> {
     // A link to a folder elsewhere stays a link.
     let data_dir = init.data_dir.canonicalize().unwrap_or_else(|_| init.data_dir.to_owned());
     let parent = data_dir.parent().ok_or_else(|| {
@@ -394,7 +403,8 @@ mod tests {
     fn every_key_can_be_set_in_the_new_configuration_file() {
         let mut text = template();
         let values =
-            ["5", "true", "table", "INFO", "manual", "local/x", "/x", "https://x.org", "0.5", "x", "auto"];
+            ["5", "true", "table", "INFO", "manual", "none", "local/x", "/x", "https://x.org", "0.5", "x", "auto",
+             "on_error", "terminate"];
         for key in KEYS.iter().filter(|key| key.in_effect && key.name != "core.config-path") {
             let set = values.iter().find_map(|value| Config::set_text(&text, key.name, value, None).ok());
             text = set.unwrap_or_else(|| panic!("{} was not set", key.name));

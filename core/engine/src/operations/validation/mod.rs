@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::registry;
+use crate::validations::missing_program;
 use crate::{Engine, Operation, clock, sandboxes};
 
 /// Registers a validation from the text of its file.
@@ -42,6 +43,9 @@ pub struct AddOutput {
     pub capability: Capability,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Problem>,
+    /// What would keep it from running on this machine as it is now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// A validation as it was registered.
@@ -115,6 +119,8 @@ impl Operation for Add {
             Ok(validation)
         })?;
         let timeout = format!("{}s", definition.timeout);
+        let missing = missing_program(&definition, &*engine.surroundings);
+        let warnings = missing.map(not_there).into_iter().collect();
         Ok(AddOutput {
             validation_registered: Registered {
                 name: definition.name.to_string(),
@@ -132,8 +138,14 @@ impl Operation for Add {
                 timeout,
             },
             hints,
+            warnings,
         })
     }
+}
+
+/// What people are told of a program that is not there.
+pub(crate) fn not_there(program: &str) -> String {
+    format!("`{program}` is not on PATH: until it is installed, the validation fails without having looked at anything")
 }
 
 fn taken(name: &str, config: &str) -> Error {

@@ -1,17 +1,29 @@
 //! `agents plan guard`.
 
 use agents_domain::plan::guards::Measure;
-use agents_engine::operations::plan::Guard;
+use agents_engine::operations::plan::{Guard, SetProfile};
 
+use crate::args::GuardArgs;
 use crate::commands::json;
 use crate::failure::Outcome;
 use crate::output::{Kind, Row, Styled, Tone, bad, col, dim, good, warn};
 use crate::run::Run;
 
-pub fn run(run: &Run, plan: &str) -> Outcome {
+pub fn run(run: &Run, args: GuardArgs) -> Outcome {
     let out = &run.out;
-    let found = run.env.engine()?.call(Guard { plan: plan.to_owned() })?;
-    let data = json(&found)?;
+    let GuardArgs { plan, automation_profile } = args;
+    let engine = run.env.engine()?;
+    let changed = match automation_profile {
+        Some(automation_profile) => {
+            Some(engine.call(SetProfile { plan: plan.clone(), automation_profile })?)
+        }
+        None => None,
+    };
+    let found = engine.call(Guard { plan })?;
+    let mut data = json(&found)?;
+    if let Some(changed) = &changed {
+        data["profile_changed"] = json(changed)?;
+    }
     out.panel(None, "Guard")
         .pick(&data, "plan_id", "Plan", Kind::Id)
         .row("State", format!("{}/{}", found.phase, found.state))
@@ -86,6 +98,9 @@ pub fn run(run: &Run, plan: &str) -> Outcome {
     }
     drop(panel);
     out.set_data(data);
-    out.ok("Guards shown");
+    out.ok(match changed {
+        Some(changed) => format!("Profile changed from {} to {}", changed.previous, changed.automation_profile),
+        None => "Guards shown".to_owned(),
+    });
     Ok(())
 }

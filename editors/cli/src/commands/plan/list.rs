@@ -31,7 +31,8 @@ pub fn run(run: &Run, args: PlanListArgs) -> Outcome {
         out.ok(listed(total, "plan", "plans"));
         return Ok(());
     }
-    let columns = vec![
+    let family = found.plans.iter().any(|plan| plan.parent.is_some());
+    let mut columns = vec![
         col("id", "ID").id(),
         col("phase", "Phase"),
         col("state", "State").kind(Kind::State),
@@ -39,6 +40,9 @@ pub fn run(run: &Run, args: PlanListArgs) -> Outcome {
         col("project", "Project"),
         col("elapsed", "Elapsed"),
     ];
+    if family {
+        columns.insert(1, col("parent", "Parent").id());
+    }
     let table = out.table(None, "Plans", columns);
     let waiting: Vec<(usize, String)> = found
         .plans
@@ -49,8 +53,12 @@ pub fn run(run: &Run, args: PlanListArgs) -> Outcome {
     // There may be thousands of them: their texts are moved, not copied.
     table.fill(found.plans.into_iter().map(|plan| {
         let (phase, state) = (plan.phase.as_str(), plan.state.as_str());
-        [plan.id.to_string(), phase.into(), state.into(), plan.action, plan.project, plan.elapsed]
-            .map(Value::from)
+        let mut cells =
+            vec![plan.id.to_string(), phase.into(), state.into(), plan.action, plan.project, plan.elapsed];
+        if family {
+            cells.insert(1, plan.parent.map(|parent| parent.to_string()).unwrap_or_default());
+        }
+        cells.into_iter().map(Value::from)
     }));
     for (row, kind) in waiting {
         table.instead(row, "state", warn(format!("waits: {}", short(&kind))));

@@ -43,7 +43,7 @@ pub fn run(run: &Run, command: PlanCommand) -> Outcome {
         },
         PlanCommand::Artifacts(args) => changes::artifacts(run, &args.plan),
         PlanCommand::Errors(args) => changes::errors(run, &args.plan),
-        PlanCommand::Guard(args) => guard::run(run, &args.plan),
+        PlanCommand::Guard(args) => guard::run(run, args),
         PlanCommand::Blame(args) => blame::run(run, &args.place),
         PlanCommand::List(args) => list::run(run, args),
         // It writes a stream, not a document, and is started before an output is opened.
