@@ -1,9 +1,15 @@
 //! Automation profiles: what a plan may do without asking, and the gates that check it.
 
+mod built_in;
+#[cfg(test)]
+mod tests;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
+
+pub use built_in::{built_in_profile, built_in_profiles};
 
 /// What a threshold guards. The specification's flag names do not say what they gate; these do, and
 /// [`Gate::flag`] is the name in files and output.
@@ -354,173 +360,5 @@ pub struct ProfileSnapshot {
     pub source: String,
 }
 
-/// The built-in profiles, from the most to the least asking.
-pub fn built_in_profiles() -> Vec<Profile> {
-    let rows: [(&str, &str, [f64; 11]); 8] = [
-        ("manual", "Asks before everything", [1.0; 11]),
-        (
-            "review",
-            "Decides nothing alone, goes from phase to phase by itself up to Apply",
-            [0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0],
-        ),
-        (
-            "supervised",
-            "Plans by itself; asks before Execute, in Execute and before Apply",
-            [0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0],
-        ),
-        (
-            "cautious",
-            "Goes on where it is sure enough; asks before Apply",
-            [0.7, 0.7, 1.0, 0.6, 0.8, 0.7, 0.8, 0.9, 0.7, 0.0, 0.6],
-        ),
-        (
-            "trusted",
-            "Plans and executes by itself; asks before reverting and before Apply",
-            [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0],
-        ),
-        (
-            "auto",
-            "Does everything but Apply by itself",
-            [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
-        ),
-        ("ci", "Does everything by itself, in a sandbox with checkpoints", [0.0; 11]),
-        ("full-auto", "Does everything by itself, without a safety net", [0.0; 11]),
-    ];
-    rows.into_iter()
-        .map(|(name, description, thresholds)| {
-            let free = name == "full-auto";
-            Profile {
-                name: name.to_owned(),
-                description: description.to_owned(),
-                thresholds: Thresholds::from_array(thresholds),
-                safety: Safety {
-                    require_sandbox: !free,
-                    require_checkpoints: !free,
-                    allow_unsafe_tools: free,
-                    ..Safety::default()
-                },
-                guards: Guards::default(),
-            }
-        })
-        .collect()
-}
-
-/// Looks a built-in profile up.
-pub fn built_in_profile(name: &str) -> Option<Profile> {
-    built_in_profiles().into_iter().find(|p| p.name == name)
-}
-
 /// The profile plans get when nothing names one.
 pub const DEFAULT_PROFILE: &str = "supervised";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // PROF-002
-    #[test]
-    fn a_threshold_of_one_is_manual_even_when_sure_and_zero_never_asks() {
-        let mut thresholds = built_in_profile("manual").unwrap().thresholds;
-        assert!(!thresholds.pass(Gate::AutoApply, 1.0));
-        thresholds.select_tool = 0.0;
-        assert!(thresholds.pass(Gate::AutoApply, 0.0));
-        thresholds.select_tool = 0.7;
-        assert!(thresholds.pass(Gate::AutoApply, 0.7));
-        assert!(!thresholds.pass(Gate::AutoApply, 0.69));
-    }
-
-    // PROF-004, PROF-005: the outcome of each gate per profile, as the state machine's table gives it.
-    #[test]
-    fn built_in_profiles_open_the_gates_of_the_table() {
-        let always = |gate: Gate| {
-            built_in_profiles()
-                .into_iter()
-                .filter(|p| p.thresholds.of(gate) == 0.0)
-                .map(|p| p.name)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            always(Gate::AutoStrategize),
-            ["review", "supervised", "trusted", "auto", "ci", "full-auto"]
-        );
-        assert_eq!(always(Gate::AutoExecute), ["review", "trusted", "auto", "ci", "full-auto"]);
-        assert_eq!(always(Gate::AutoApply), ["ci", "full-auto"]);
-        assert_eq!(always(Gate::StrategyDecision), ["supervised", "trusted", "auto", "ci", "full-auto"]);
-        assert_eq!(always(Gate::ExecutionDecision), ["trusted", "auto", "ci", "full-auto"]);
-        assert_eq!(always(Gate::ValidationFix), ["trusted", "auto", "ci", "full-auto"]);
-        assert_eq!(always(Gate::ExecuteReversion), ["auto", "ci", "full-auto"]);
-        assert_eq!(always(Gate::ApplyReversion), ["ci", "full-auto"]);
-        assert_eq!(always(Gate::SpawnChild), ["review", "trusted", "auto", "ci", "full-auto"]);
-        assert_eq!(
-            always(Gate::Retry),
-            ["review", "supervised", "cautious", "trusted", "auto", "ci", "full-auto"]
-        );
-        assert_eq!(always(Gate::RestoreCheckpoint), ["auto", "ci", "full-auto"]);
-        let cautious = built_in_profile("cautious").unwrap().thresholds;
-        let between: Vec<f64> = Gate::ALL.iter().map(|g| cautious.of(*g)).collect();
-        assert_eq!(between, [0.7, 0.7, 1.0, 0.6, 0.8, 0.7, 0.8, 0.9, 0.7, 0.0, 0.6]);
-    }
-
-    // PROF-010
-    #[test]
-    fn a_profile_says_all_that_is_wrong_with_it() {
-        let mut profile = built_in_profile("ci").unwrap();
-        assert_eq!(profile.problems(), []);
-        profile.thresholds.edit_code = f64::NAN;
-        profile.thresholds.select_tool = 1.01;
-        profile.safety.max_cost_per_plan = Some(2.0);
-        profile.safety.max_total_cost = Some(1.0);
-        profile.safety.max_retries_per_step = 101;
-        profile.guards.max_total_cost = Some(f64::INFINITY);
-        let problems = profile.problems();
-        let paths: Vec<&str> = problems.iter().map(|(path, _)| path.as_str()).collect();
-        assert_eq!(
-            paths,
-            [
-                "select_tool",
-                "edit_code",
-                "guards.max_total_cost",
-                "safety.max_cost_per_plan",
-                "safety.max_retries_per_step"
-            ]
-        );
-    }
-
-    // C-63
-    #[test]
-    fn of_two_profiles_the_stricter_value_of_each_holds() {
-        let (auto, mut own) = (built_in_profile("auto").unwrap(), built_in_profile("cautious").unwrap());
-        own.guards.tool_denylist = Some(vec!["builtin/apply-edits".to_owned()]);
-        own.safety.max_cost_per_plan = Some(1.0);
-        let both = auto.strictest(&own);
-        for gate in Gate::ALL {
-            assert_eq!(both.thresholds.of(gate), auto.thresholds.of(gate).max(own.thresholds.of(gate)));
-        }
-        assert_eq!(both.guards, own.guards);
-        assert_eq!(both.safety.max_cost_per_plan, Some(1.0));
-        assert_eq!(both.name, "auto+cautious");
-        let of = |categories: &[&str]| Safety {
-            allowed_skill_categories: categories.iter().map(|c| (*c).to_owned()).collect(),
-            ..Safety::default()
-        };
-        assert!(of(&["edit"]).tightest(&of(&[])).allows_category("edit"));
-        assert!(!of(&["edit"]).tightest(&of(&["test"])).allows_category("edit"));
-    }
-
-    // PROF-009
-    #[test]
-    fn only_full_auto_goes_without_sandbox_and_checkpoints() {
-        for profile in built_in_profiles() {
-            let free = profile.name == "full-auto";
-            assert_eq!(
-                (
-                    profile.safety.require_sandbox,
-                    profile.safety.require_checkpoints,
-                    profile.safety.allow_unsafe_tools
-                ),
-                (!free, !free, free)
-            );
-            assert_eq!(profile.safety.max_retries_per_step, 3);
-        }
-    }
-}

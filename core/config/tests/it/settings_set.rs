@@ -189,3 +189,15 @@ fn defaults_are_good_values_of_their_keys() {
         }
     }
 }
+
+// C-37: the other spelling of a key sets the key itself, in a file and by command.
+#[test]
+fn another_spelling_of_a_key_is_the_key() {
+    let key = "sandbox.checkpoint.auto-create-on";
+    let config = load("[core.checkpoints]\nauto_create_on = [\"on_error\"]\n");
+    assert_eq!(config.list(key, None), ["on_error"]);
+    assert_eq!(config.warnings(), []);
+    let text = Config::set_text("", "core.checkpoints.auto_create_on", "on_subplan_spawn", None).unwrap();
+    assert!(text.contains("auto-create-on") && !text.contains("auto_create_on"), "{text}");
+    assert_eq!(load(&text).list(key, None), ["on_subplan_spawn"]);
+}

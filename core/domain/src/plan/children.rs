@@ -50,7 +50,7 @@ pub struct SubplanConfig {
     pub max_parallel: u32,
     /// How their results come together.
     pub merge_strategy: MergeStrategy,
-    /// After the first one that fails, start no other.
+    /// After the first one that fails, start no other and stop those that run; they go on when the plan is taken up again.
     pub fail_fast: bool,
     /// Seconds one may run without waiting for a person; no limit unless given.
     #[schemars(range(min = 1))]
