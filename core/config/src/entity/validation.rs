@@ -150,18 +150,23 @@ fn command_line(root: &mut Node, source: &mut Source<'_>) {
     let Some(node) = root.get_mut("command") else { return };
     let NodeKind::Text(line) = &node.kind else { return };
     let bytes = node.bytes.clone();
-    let Some(words) = shlex::split(line) else {
-        return source.error(
-            "command",
-            &bytes,
-            "`command` has a quote that is not closed, or a `\\` at its end",
-        );
+    let words = match shlex::split(line) {
+        None => {
+            source.error("command", &bytes, "`command` has a quote that is not closed, or a `\\` at its end");
+            None
+        }
+        Some(words)
+            if words.iter().any(|word| matches!(word.as_str(), "|" | "&&" | "||" | ";" | ">" | "<")) =>
+        {
+            let message = "`command` is run without a shell: write it as `shell:` to use `|`, `&&` and the like";
+            source.error("command", &bytes, message);
+            None
+        }
+        words => words,
     };
-    if words.iter().any(|word| matches!(word.as_str(), "|" | "&&" | "||" | ";" | ">" | "<")) {
-        let message = "`command` is run without a shell: write it as `shell:` to use `|`, `&&` and the like";
-        return source.error("command", &bytes, message);
-    }
     let text = |word: String| Node { kind: NodeKind::Text(word), bytes: bytes.clone() };
+    // A line that is wrong has been said to be; that it is no list would be said beside it.
+    let words = words.unwrap_or_else(|| vec![line.clone()]);
     node.kind = NodeKind::List(words.into_iter().map(text).collect());
 }
 
