@@ -15,7 +15,14 @@ fn new_diagnostics_stop_a_plan_and_are_named_with_their_place() {
     world.ok(&["validation", "attach", "--project", "local/app", "builtin/no-new-diagnostics"]);
     let script = format!("script={}", scripts::editing("a.py", 0, "x = bad_new\n"));
     let answer = world.call(&[
-        "plan", "use", "--automation-profile", "trusted", "--arg", &script, "local/act", "local/app",
+        "plan",
+        "use",
+        "--automation-profile",
+        "trusted",
+        "--arg",
+        &script,
+        "local/act",
+        "local/app",
     ]);
     let plan = PlanHandle::new(&world, answer.data["plan_id"].as_str().unwrap());
     plan.assert_at("execute/processing+strategy_revision");
@@ -28,9 +35,17 @@ fn new_diagnostics_stop_a_plan_and_are_named_with_their_place() {
     let finding = &summary["findings"][0];
     assert_eq!((&finding["file"], &finding["line"]), (&json!("a.py"), &json!(1)), "{summary:#}");
     assert!(finding["message"].as_str().unwrap().contains("new"), "{finding}");
-    assert_eq!(summary["findings"].as_array().unwrap().len(), 1, "what was there before is not new: {summary:#}");
+    assert_eq!(
+        summary["findings"].as_array().unwrap().len(),
+        1,
+        "what was there before is not new: {summary:#}"
+    );
     let refused = plan.refused("apply", &["--yes"]);
-    assert!(refused.text.contains("no-new-diagnostics") || refused.text.contains("did not pass"), "{}", refused.text);
+    assert!(
+        refused.text.contains("no-new-diagnostics") || refused.text.contains("did not pass"),
+        "{}",
+        refused.text
+    );
     assert_eq!(repo.text("a.py"), "x = 1\ny = bad_old\n");
     plan.ok("cancel", &[]);
 }
@@ -45,7 +60,14 @@ fn a_change_that_brings_no_new_diagnostics_passes() {
     world.ok(&["validation", "attach", "--project", "local/app", "builtin/no-new-diagnostics"]);
     let script = format!("script={}", scripts::editing("a.py", 0, "x = good_new\n"));
     let answer = world.ok(&[
-        "plan", "use", "--automation-profile", "trusted", "--arg", &script, "local/act", "local/app",
+        "plan",
+        "use",
+        "--automation-profile",
+        "trusted",
+        "--arg",
+        &script,
+        "local/act",
+        "local/app",
     ]);
     let plan = PlanHandle::new(&world, answer.data["plan_id"].as_str().unwrap());
     plan.assert_at("execute/complete+apply_approval");

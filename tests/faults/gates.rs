@@ -20,11 +20,8 @@ fn a_worker_that_is_killed_while_a_validation_runs_leaves_no_program_and_the_nex
     let repo = world.repo_with("repo", &[("a.py", "x = bad_one\n")]);
     world.register("app", &repo);
     let (runs, go) = (world.path("runs"), world.path("go"));
-    let script = format!(
-        "echo $$ >> '{}'\n  test -e '{}' || exec tail -f /dev/null",
-        runs.display(),
-        go.display()
-    );
+    let script =
+        format!("echo $$ >> '{}'\n  test -e '{}' || exec tail -f /dev/null", runs.display(), go.display());
     let file = world.path("slow.yaml");
     std::fs::write(&file, format!("name: local/slow\nshell: |\n  {script}\n")).unwrap();
     world.ok(&["validation", "add", "--config", file.to_str().unwrap()]);
@@ -57,7 +54,14 @@ fn edited(world: &World) -> PlanHandle<'_> {
     script["execute"][0]["requests"][0]["confidence"] = json!(0.1);
     let script = format!("script={script}");
     let answer = world.ok(&[
-        "plan", "use", "--automation-profile", "cautious", "--arg", &script, "local/act", "local/app",
+        "plan",
+        "use",
+        "--automation-profile",
+        "cautious",
+        "--arg",
+        &script,
+        "local/act",
+        "local/app",
     ]);
     let plan = PlanHandle::new(world, answer.data["plan_id"].as_str().unwrap());
     go_on(&plan);
@@ -90,8 +94,16 @@ fn a_persons_edits_survive_a_kill_while_they_are_taken_into_the_plan() {
         plan.call("execute", &[]);
         workers_gone(&world);
         plan.apply();
-        assert_eq!((repo.text("a.txt").as_str(), repo.text("b.txt").as_str()), ("ONE\ntwo\n", "by hand\n"), "{fault}");
-        assert_eq!(plan.decisions_of("user_intervention").len(), 2, "{fault}: the answer, and the edits once");
+        assert_eq!(
+            (repo.text("a.txt").as_str(), repo.text("b.txt").as_str()),
+            ("ONE\ntwo\n", "by hand\n"),
+            "{fault}"
+        );
+        assert_eq!(
+            plan.decisions_of("user_intervention").len(),
+            2,
+            "{fault}: the answer, and the edits once"
+        );
         assert_eq!((repo.commits(), repo.status()), (2, vec![]), "{fault}");
     }
 }

@@ -47,11 +47,7 @@ pub(crate) async fn part_of<T>(request: Option<String>, work: impl Future<Output
 impl Engine {
     /// Appends an event: who acts, in which request, and when.
     pub(crate) fn append_event(&self, w: &dyn Writer, event: NewEvent) -> Result<()> {
-        let event = NewEvent {
-            user_identity: Some(self.user.clone()),
-            correlation_id: present(),
-            ..event
-        };
+        let event = NewEvent { user_identity: Some(self.user.clone()), correlation_id: present(), ..event };
         w.append_event(&event, clock::now())?;
         Ok(())
     }

@@ -158,7 +158,8 @@ fn command_line(root: &mut Node, source: &mut Source<'_>) {
         Some(words)
             if words.iter().any(|word| matches!(word.as_str(), "|" | "&&" | "||" | ";" | ">" | "<")) =>
         {
-            let message = "`command` is run without a shell: write it as `shell:` to use `|`, `&&` and the like";
+            let message =
+                "`command` is run without a shell: write it as `shell:` to use `|`, `&&` and the like";
             source.error("command", &bytes, message);
             None
         }

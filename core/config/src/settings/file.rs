@@ -188,7 +188,11 @@ impl Reader<'_, '_> {
 /// Some key lies below the path.
 fn is_subtree(path: &str) -> bool {
     key(path).is_none()
-        && KEYS.iter().map(|k| k.name).chain(ALIASES.iter().map(|(alias, _)| *alias)).any(|name| name.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+        && KEYS
+            .iter()
+            .map(|k| k.name)
+            .chain(ALIASES.iter().map(|(alias, _)| *alias))
+            .any(|name| name.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
 }
 
 /// `a.b` and a value as `{a: {b: value}}`.

@@ -32,11 +32,11 @@ fn what_is_wrong_is_shown_at_its_key_or_value() {
             "name: local/v\ncommand: [a]\ntransform: x\n",
             "3:1 transform: `transform` is only for a validation that `wraps` a tool",
         ),
-        ("name: local/v\nsource: mcp\nmcp_server: s\n", "1:7 mcp_tool_name: `source: mcp` needs `mcp_tool_name`"),
         (
-            "name: local/v\ncommand: [a]\nshell: b\n",
-            "3:1 shell: `command` and `shell` exclude each other",
+            "name: local/v\nsource: mcp\nmcp_server: s\n",
+            "1:7 mcp_tool_name: `source: mcp` needs `mcp_tool_name`",
         ),
+        ("name: local/v\ncommand: [a]\nshell: b\n", "3:1 shell: `command` and `shell` exclude each other"),
         (
             "name: local/v\ncommand: pytest -q | tee log\n",
             "2:10 command: `command` is run without a shell: write it as `shell:` to use `|`, `&&` and the like",

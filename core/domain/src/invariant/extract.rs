@@ -208,10 +208,7 @@ fn path_list(text: &str, strictness: Strictness) -> Option<Vec<String>> {
             Strictness::Any => true,
             Strictness::Folder => path.contains(['/', '*']) || path.starts_with('.') || is_file_name(path),
             Strictness::Path => {
-                path.ends_with('/')
-                    || path.contains('*')
-                    || path.starts_with('.')
-                    || is_file_name(name)
+                path.ends_with('/') || path.contains('*') || path.starts_with('.') || is_file_name(name)
             }
         };
         let sound = !path.is_empty()
@@ -313,9 +310,26 @@ fn validation_name(text: &str) -> Option<String> {
 
 /// Names of files without an ending that everybody knows.
 const KNOWN_FILES: [&str; 20] = [
-    "makefile", "gnumakefile", "dockerfile", "containerfile", "jenkinsfile", "vagrantfile", "procfile",
-    "gemfile", "rakefile", "justfile", "pipfile", "brewfile", "license", "licence", "copying", "readme",
-    "changelog", "codeowners", "workspace", "notice",
+    "makefile",
+    "gnumakefile",
+    "dockerfile",
+    "containerfile",
+    "jenkinsfile",
+    "vagrantfile",
+    "procfile",
+    "gemfile",
+    "rakefile",
+    "justfile",
+    "pipfile",
+    "brewfile",
+    "license",
+    "licence",
+    "copying",
+    "readme",
+    "changelog",
+    "codeowners",
+    "workspace",
+    "notice",
 ];
 
 /// `setup.py`, `Cargo.toml`, `Makefile`: a name with an ending, or one that everybody knows.

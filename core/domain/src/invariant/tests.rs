@@ -366,9 +366,18 @@ fn a_name_that_can_only_be_a_files_needs_no_quotes() {
         ("Don't edit Cargo.toml and LICENSE.", &["Cargo.toml", "LICENSE"]),
         ("setup.cfg must not be changed", &["setup.cfg"]),
     ] {
-        assert_eq!(forbids(text).as_deref(), Some(&paths.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>()[..]), "{text}");
+        assert_eq!(
+            forbids(text).as_deref(),
+            Some(&paths.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>()[..]),
+            "{text}"
+        );
     }
-    for text in ["never change behaviour", "do not touch the parser", "never change version 1.2", "never change b.py and style"] {
+    for text in [
+        "never change behaviour",
+        "do not touch the parser",
+        "never change version 1.2",
+        "never change b.py and style",
+    ] {
         assert_eq!(forbids(text), None, "{text}");
     }
 }

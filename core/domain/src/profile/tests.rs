@@ -22,10 +22,7 @@ fn built_in_profiles_open_the_gates_of_the_table() {
             .map(|p| p.name)
             .collect::<Vec<_>>()
     };
-    assert_eq!(
-        always(Gate::AutoStrategize),
-        ["review", "supervised", "trusted", "auto", "ci", "full-auto"]
-    );
+    assert_eq!(always(Gate::AutoStrategize), ["review", "supervised", "trusted", "auto", "ci", "full-auto"]);
     assert_eq!(always(Gate::AutoExecute), ["review", "trusted", "auto", "ci", "full-auto"]);
     assert_eq!(always(Gate::AutoApply), ["ci", "full-auto"]);
     assert_eq!(always(Gate::StrategyDecision), ["supervised", "trusted", "auto", "ci", "full-auto"]);

@@ -153,7 +153,8 @@ pub fn demanded(enforced: &[Enforced], plan: &Plan, attached: &[&Attachment]) ->
         let Some(check) = invariant.check.as_ref().filter(|check| !check.waived) else { continue };
         let Rule::RequiredValidation { validation } = &check.rule else { continue };
         let Ok(validation) = validation.parse::<QualifiedName>() else { continue };
-        if attached.iter().any(|a| a.validation == validation) || found.iter().any(|a| a.validation == validation)
+        if attached.iter().any(|a| a.validation == validation)
+            || found.iter().any(|a| a.validation == validation)
         {
             continue;
         }

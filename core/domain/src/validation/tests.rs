@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::invariant::Enforced;
 use crate::Timestamp;
+use crate::invariant::Enforced;
 use crate::plan::machine::plan_for_tests;
 use crate::plan::{PlanResource, SandboxRef};
 use ulid::Ulid;
@@ -84,7 +84,10 @@ fn what_an_invariant_demands_is_run_on_each_resource_unless_it_is_attached() {
     let all = [enforced("Validation local/tests must pass"), enforced("Never change files under vendor/")];
     let found = demanded(&all, &plan, &[]);
     assert_eq!(found.len(), 1, "not on what is only read");
-    assert_eq!((found[0].validation.to_string().as_str(), found[0].resource_id), ("local/tests", plan.resources[0].resource_id));
+    assert_eq!(
+        (found[0].validation.to_string().as_str(), found[0].resource_id),
+        ("local/tests", plan.resources[0].resource_id)
+    );
     assert_eq!(found, demanded(&all, &plan, &[]), "the same id each time");
     let attached = attachment(10, 1, "local/tests", Scope::Direct, json!({}));
     assert_eq!(demanded(&all, &plan, &[&attached]), []);

@@ -13,10 +13,10 @@ use std::path::Path;
 use agents_domain::changes::ChangeKind;
 use agents_domain::diagnostics::Severity;
 use agents_domain::ids::{PlanId, ResourceId};
+use agents_domain::invariant;
 use agents_domain::plan::{Plan, SandboxRef};
 use agents_domain::ports::actor::KnownValidation;
 use agents_domain::ports::language_servers::{FileEventKind, LanguageWorkspace};
-use agents_domain::invariant;
 use agents_domain::validation::{
     Attachment, BuiltIn, Mode, ValidationDefinition, Verdict, applicable, demanded,
 };
@@ -114,7 +114,8 @@ pub(crate) fn missing_program<'d>(
 ) -> Option<&'d str> {
     let word = definition.command.as_ref()?.first()?;
     // One of the repository, or one that is put together or looked for elsewhere, is seen when it is run.
-    if word.contains('/') || word.contains("{{") || word.contains("{%") || definition.env.contains_key("PATH") {
+    if word.contains('/') || word.contains("{{") || word.contains("{%") || definition.env.contains_key("PATH")
+    {
         return None;
     }
     let path = surroundings.variable("PATH").unwrap_or_else(|| command::DEFAULT_PATH.to_owned());

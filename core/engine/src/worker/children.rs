@@ -62,7 +62,10 @@ impl Worker<'_> {
                 self.skip(&family, &next)?;
                 continue;
             }
-            if plan.subplan.fail_fast && family.count(Standing::Failed) > 0 && family.count(Standing::Running) > 0 {
+            if plan.subplan.fail_fast
+                && family.count(Standing::Failed) > 0
+                && family.count(Standing::Running) > 0
+            {
                 self.stop_running(&family, &mut pool).await?;
                 continue;
             }
@@ -112,7 +115,8 @@ impl Worker<'_> {
     /// Lets children that failed go on when the plan itself is taken up again, whatever became of their retries.
     fn give_another_chance(&self) -> Result<(), Stop> {
         let family = Family::read(self.engine, self.id)?;
-        let running = family.members.iter().zip(&family.units).filter(|(_, u)| u.standing == Standing::Running);
+        let running =
+            family.members.iter().zip(&family.units).filter(|(_, u)| u.standing == Standing::Running);
         for child in running.filter_map(|(member, _)| member.spawn.child) {
             self.write(|w, _| {
                 match w.plan(child)? {
@@ -151,7 +155,9 @@ impl Worker<'_> {
         let message = format!("it was stopped because `{failed}` failed");
         let hint = format!("agents plan execute {}  # goes on with it, too", self.id);
         for (member, unit) in family.members.iter().zip(&family.units) {
-            let Some(row) = member.row.as_ref().filter(|_| unit.standing == Standing::Running) else { continue };
+            let Some(row) = member.row.as_ref().filter(|_| unit.standing == Standing::Running) else {
+                continue;
+            };
             self.fail_child(row.plan_id, STOPPED, &message, &hint)?;
         }
         Ok(())
@@ -165,7 +171,8 @@ impl Worker<'_> {
                 if (plan.state, plan.awaiting.is_some()) == (State::Queued, false) {
                     advance(self.engine, w, &mut plan, &Event::WorkerTook)?;
                 }
-                let stops = matches!(plan.state, State::Processing | State::Errored) && plan.awaiting.is_none();
+                let stops =
+                    matches!(plan.state, State::Processing | State::Errored) && plan.awaiting.is_none();
                 if let Some(spawn) = w.spawn_of(child)?.filter(|_| stops) {
                     w.put_spawn(&Spawn { given_up: true, ..spawn })?;
                 }

@@ -81,11 +81,10 @@ impl Pool {
             // Nobody listens any more when the parent was left.
             let _ = ended.send((child, outcome.unwrap_or_else(broken)));
         };
-        let thread = std::thread::Builder::new()
-            .name(format!("child {child}"))
-            .stack_size(STACK)
-            .spawn(run)
-            .map_err(|e| Error::internal(format!("no thread can be started for child plan {child}: {e}")))?;
+        let thread =
+            std::thread::Builder::new().name(format!("child {child}")).stack_size(STACK).spawn(run).map_err(
+                |e| Error::internal(format!("no thread can be started for child plan {child}: {e}")),
+            )?;
         self.at_work.insert(child, AtWork { stop: Some(stop), thread: Some(thread) });
         Ok(())
     }

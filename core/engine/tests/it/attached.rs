@@ -62,8 +62,17 @@ fn rejected(bench: &Bench, more: Value) -> (String, ErrorKind) {
 fn profile(bench: &Bench, more: &str) {
     let mut text = "name: local/p\ndescription: d\n".to_owned();
     for flag in [
-        "decompose_task", "create_tool", "select_tool", "edit_code", "execute_command", "create_file",
-        "delete_content", "access_network", "install_dependency", "modify_config", "approve_plan",
+        "decompose_task",
+        "create_tool",
+        "select_tool",
+        "edit_code",
+        "execute_command",
+        "create_file",
+        "delete_content",
+        "access_network",
+        "install_dependency",
+        "modify_config",
+        "approve_plan",
     ] {
         text += &format!("{flag}: 0.0\n");
     }
@@ -96,7 +105,10 @@ fn each_preflight_check_rejects_a_plan_by_its_name() {
     assert_eq!(rejected(&bench, json!({})).0, "resource accessibility");
     // 7: validations
     let bench = idle();
-    bench.ok("registry/validation/add", json!({ "config": "v.yaml", "text": "name: local/v\nshell: exit 0\n" }));
+    bench.ok(
+        "registry/validation/add",
+        json!({ "config": "v.yaml", "text": "name: local/v\nshell: exit 0\n" }),
+    );
     bench.ok("validation/attach", json!({ "validation": "local/v", "resource": "local/repo" }));
     unregister(&bench, "local/v");
     assert_eq!(rejected(&bench, json!({})), ("validation attachments".to_owned(), ErrorKind::NotFound));
@@ -144,7 +156,10 @@ fn a_validation_that_an_invariant_demands_is_run_and_must_pass() {
         let plan = bench.plan("local/act", "ci");
         assert_eq!(bench.at(&plan), place, "{}", bench.status(&plan));
         let summary = bench.status(&plan)["validation_summary"].clone();
-        assert_eq!((&summary[0]["validation"], &summary[0]["mode"]), (&json!("local/tests"), &json!("required")));
+        assert_eq!(
+            (&summary[0]["validation"], &summary[0]["mode"]),
+            (&json!("local/tests"), &json!("required"))
+        );
         assert_eq!(summary.as_array().unwrap().len(), 1);
     }
     // One that is not there cannot pass.
@@ -168,7 +183,8 @@ fn a_bare_file_name_is_kept_from_being_changed() {
         let diff = bench.ok("plan/diff", json!({ "plan": plan }));
         assert_eq!(diff["diff_summary"]["files_changed"], 0, "{sentence}: {diff:#}");
         let all = bench.ok("events/after", json!({ "sequence": 0, "plan": plan, "limit": 1000 }));
-        let broken = all["events"].as_array().unwrap().iter().find(|e| e["event_type"] == "invariant.violated");
+        let broken =
+            all["events"].as_array().unwrap().iter().find(|e| e["event_type"] == "invariant.violated");
         let facts = &broken.unwrap()["details"];
         assert_eq!(facts["path"], path);
         assert!(facts["resource_id"].is_string(), "{facts}");

@@ -58,8 +58,12 @@ fn a_plan_that_is_never_asked_about_goes_back_by_itself_and_is_applied() {
         assert_eq!(std::fs::read_to_string(bench.repo().join("a.txt")).unwrap(), text, "{profile}");
         if place == "apply/applied" {
             assert_eq!(bench.status(&plan)["attempt"], 2);
-            let all = bench.ok("events/after", json!({ "sequence": 0, "plan": plan, "limit": 1000 })).to_string();
-            assert!(all.contains("\"state\":\"constrained\"") || all.contains("constrained"), "it was constrained once");
+            let all =
+                bench.ok("events/after", json!({ "sequence": 0, "plan": plan, "limit": 1000 })).to_string();
+            assert!(
+                all.contains("\"state\":\"constrained\"") || all.contains("constrained"),
+                "it was constrained once"
+            );
         }
     }
 }

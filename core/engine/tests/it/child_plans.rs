@@ -291,7 +291,11 @@ fn a_conflict_shows_its_markers_and_a_person_says_what_stands() {
         let question = bench.status(&plan)["awaiting"]["question"].as_str().unwrap().to_owned();
         assert!(question.contains("a.txt"), "{question}");
         let asked = bench.status(&plan)["awaiting"].clone();
-        assert_eq!((&asked["flag"], &asked["threshold"]), (&Value::Null, &Value::Null), "no flag of the profile asks");
+        assert_eq!(
+            (&asked["flag"], &asked["threshold"]),
+            (&Value::Null, &Value::Null),
+            "no flag of the profile asks"
+        );
         let path = bench.status(&plan)["execution"]["sandbox"]["path"].as_str().unwrap().to_owned();
         let by_hand = answer.starts_with('I');
         if by_hand {

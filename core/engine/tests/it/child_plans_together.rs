@@ -26,14 +26,18 @@ impl Actor for Siblings {
         _: &'a dyn ActorHost,
     ) -> BoxFuture<'a, Result<StepOutput, ActorFailure>> {
         Box::pin(async move {
-            if input.phase == Phase::Execute && input.description == "Do slow" && self.begun.fetch_add(1, SeqCst) == 0 {
+            if input.phase == Phase::Execute
+                && input.description == "Do slow"
+                && self.begun.fetch_add(1, SeqCst) == 0
+            {
                 std::future::pending::<()>().await;
             }
             if input.phase == Phase::Execute && input.description == "Do bad" {
                 while self.begun.load(SeqCst) == 0 {
                     tokio::task::yield_now().await;
                 }
-                let failure = json!({ "message": "no way", "category": "actor", "transient": false, "hints": [] });
+                let failure =
+                    json!({ "message": "no way", "category": "actor", "transient": false, "hints": [] });
                 return Err(serde_json::from_value(failure).unwrap());
             }
             Ok(StepOutput {
@@ -146,7 +150,8 @@ fn a_profile_changed_under_way_holds_for_later_gates_and_later_children() {
     ]);
     let plan = run(&bench, "cautious", script);
     // `cautious` asks about each spawn it is not sure of.
-    while bench.at(&plan) == "execute/processing+spawn" || bench.at(&plan).starts_with("strategize/complete") {
+    while bench.at(&plan) == "execute/processing+spawn" || bench.at(&plan).starts_with("strategize/complete")
+    {
         let start = if bench.at(&plan).starts_with("strategize") { "plan/execute" } else { "plan/prompt" };
         let params = match start {
             "plan/execute" => json!({ "plan": plan }),
@@ -186,12 +191,20 @@ fn a_child_has_its_parents_enforced_invariants_and_keeps_to_them() {
     bench.ok("registry/invariant/add", json!({ "global": true, "text": "Never change a.txt" }));
     let plan = run(&bench, "trusted", parent(vec![spawn("first", Value::Null, &[], editing(1, "TWO\n"))]));
     let reconciled = |id: &str| {
-        events(&bench, id).iter().filter(|e| e["event_type"] == "invariant.reconciled" && e["plan_id"] == id).count()
+        events(&bench, id)
+            .iter()
+            .filter(|e| e["event_type"] == "invariant.reconciled" && e["plan_id"] == id)
+            .count()
     };
     let first = child(&bench, &plan, "first");
     assert_eq!((reconciled(&plan), reconciled(&first)), (1, 0));
     let tree = bench.ok("plan/tree", json!({ "plan": first }))["tree"].clone();
-    let enforced = |node: &Value| node["type"] == "invariant_enforced" && node["chosen"] == "Never change a.txt";
-    assert_eq!(tree["children"].as_array().unwrap().iter().filter(|node| enforced(node)).count(), 1, "{tree:#}");
+    let enforced =
+        |node: &Value| node["type"] == "invariant_enforced" && node["chosen"] == "Never change a.txt";
+    assert_eq!(
+        tree["children"].as_array().unwrap().iter().filter(|node| enforced(node)).count(),
+        1,
+        "{tree:#}"
+    );
     assert!(!sandbox_file(&bench, &first).contains("TWO"), "the write was refused");
 }

@@ -18,8 +18,8 @@ use crate::output::Format;
 pub use automation_profile::{AutomationProfileAddArgs, AutomationProfileCommand, AutomationProfileListArgs};
 pub use invariant::{InvariantAddArgs, InvariantCommand, InvariantListArgs, InvariantRemoveArgs};
 pub use plan::{
-    ApplyArgs, CancelArgs, CorrectArgs, CorrectMode, ExplainArgs, FollowArgs, PlanCommand, PlanListArgs,
-    GuardArgs, PromptArgs, RevertArgs, RollbackArgs, StartArgs, TreeArgs, UseArgs,
+    ApplyArgs, CancelArgs, CorrectArgs, CorrectMode, ExplainArgs, FollowArgs, GuardArgs, PlanCommand,
+    PlanListArgs, PromptArgs, RevertArgs, RollbackArgs, StartArgs, TreeArgs, UseArgs,
 };
 pub use quickstart::QuickstartArgs;
 pub use registry::{

@@ -492,7 +492,14 @@ fn the_limits_of_an_action_tighten_those_of_the_profile() {
     world.json(&["action", "create", "--config", "strict.yaml"]);
     let script = format!("script={}", choose_and_edit(0.9));
     let made = world.json(&[
-        "plan", "use", "local/strict", "local/app", "--automation-profile", "ci", "--arg", &script,
+        "plan",
+        "use",
+        "local/strict",
+        "local/app",
+        "--automation-profile",
+        "ci",
+        "--arg",
+        &script,
     ]);
     let plan = made["data"]["plan_id"].as_str().unwrap();
     assert_eq!(world.at(plan), "execute/processing+decision", "ci asks nothing, the action does");

@@ -264,6 +264,9 @@ fn a_line_beyond_the_end_of_a_file_is_said_to_be_none() {
     let world = World::registered(&choose_and_edit(0.9));
     let refused = world.refused(&["plan", "blame", "repo/a.txt:900"]);
     assert_eq!(refused["error"]["message"], "a.txt has 3 lines: there is no line 900");
-    assert!(refused["error"]["suggestions"][0].as_str().unwrap().starts_with("agents plan blame "), "{refused:#}");
+    assert!(
+        refused["error"]["suggestions"][0].as_str().unwrap().starts_with("agents plan blame "),
+        "{refused:#}"
+    );
     world.json(&["plan", "blame", "repo/a.txt:3"]);
 }

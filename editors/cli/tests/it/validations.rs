@@ -100,7 +100,10 @@ fn a_validation_whose_program_is_missing_is_warned_of() {
     let added = world.json(&["validation", "add", "--config", "tests.yaml"]);
     let warning = &added["messages"][0];
     assert_eq!(warning["level"], "warn", "{added:#}");
-    assert!(warning["text"].as_str().unwrap().starts_with("`no-such-test-runner` is not on PATH"), "{warning}");
+    assert!(
+        warning["text"].as_str().unwrap().starts_with("`no-such-test-runner` is not on PATH"),
+        "{warning}"
+    );
     world.json(&["validation", "attach", "local/repo", "local/tests"]);
     let made = world.make(&["--automation-profile", "supervised"]);
     assert!(made["messages"].to_string().contains("no-such-test-runner"), "{made:#}");

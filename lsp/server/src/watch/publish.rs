@@ -45,7 +45,8 @@ fn wanted(world: &World, snapshot: &Snapshot) -> HashMap<DocumentUri, (bool, Vec
     let named = world.troubles.values().flat_map(|trouble| &trouble.files);
     let checked = world.checks.values().flat_map(|checks| checks.failures.iter().map(|at| &at.file));
     let broken = world.violations.values().flat_map(|all| all.iter().map(|violated| &violated.file));
-    let files: HashSet<&FileKey> = world.questions.files().chain(named).chain(checked).chain(broken).collect();
+    let files: HashSet<&FileKey> =
+        world.questions.files().chain(named).chain(checked).chain(broken).collect();
     let pulls = diagnostic::pulls(snapshot.client());
     let mut wanted = HashMap::new();
     let mut open: HashSet<FileKey> = HashSet::new();

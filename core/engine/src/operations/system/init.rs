@@ -402,9 +402,22 @@ mod tests {
     #[test]
     fn every_key_can_be_set_in_the_new_configuration_file() {
         let mut text = template();
-        let values =
-            ["5", "true", "table", "INFO", "manual", "none", "local/x", "/x", "https://x.org", "0.5", "x", "auto",
-             "on_error", "terminate"];
+        let values = [
+            "5",
+            "true",
+            "table",
+            "INFO",
+            "manual",
+            "none",
+            "local/x",
+            "/x",
+            "https://x.org",
+            "0.5",
+            "x",
+            "auto",
+            "on_error",
+            "terminate",
+        ];
         for key in KEYS.iter().filter(|key| key.in_effect && key.name != "core.config-path") {
             let set = values.iter().find_map(|value| Config::set_text(&text, key.name, value, None).ok());
             text = set.unwrap_or_else(|| panic!("{} was not set", key.name));

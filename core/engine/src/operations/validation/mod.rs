@@ -145,7 +145,9 @@ impl Operation for Add {
 
 /// What people are told of a program that is not there.
 pub(crate) fn not_there(program: &str) -> String {
-    format!("`{program}` is not on PATH: until it is installed, the validation fails without having looked at anything")
+    format!(
+        "`{program}` is not on PATH: until it is installed, the validation fails without having looked at anything"
+    )
 }
 
 fn taken(name: &str, config: &str) -> Error {

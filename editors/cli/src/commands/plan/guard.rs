@@ -14,9 +14,7 @@ pub fn run(run: &Run, args: GuardArgs) -> Outcome {
     let GuardArgs { plan, automation_profile } = args;
     let engine = run.env.engine()?;
     let changed = match automation_profile {
-        Some(automation_profile) => {
-            Some(engine.call(SetProfile { plan: plan.clone(), automation_profile })?)
-        }
+        Some(automation_profile) => Some(engine.call(SetProfile { plan: plan.clone(), automation_profile })?),
         None => None,
     };
     let found = engine.call(Guard { plan })?;
@@ -99,7 +97,9 @@ pub fn run(run: &Run, args: GuardArgs) -> Outcome {
     drop(panel);
     out.set_data(data);
     out.ok(match changed {
-        Some(changed) => format!("Profile changed from {} to {}", changed.previous, changed.automation_profile),
+        Some(changed) => {
+            format!("Profile changed from {} to {}", changed.previous, changed.automation_profile)
+        }
         None => "Guards shown".to_owned(),
     });
     Ok(())
