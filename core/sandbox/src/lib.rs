@@ -36,5 +36,5 @@ pub use repository::{Head, Repository};
 pub use snapshot::{LARGE_FILE, Snapshot, Untouchable, UntouchableReason, snapshot, snapshot_of};
 pub use worktree::{
     AppliedEdit, GroupError, Held, Recovery, Removal, SandboxFile, TakenEdits, Worktree, checkout_of,
-    cleanup, prune, restore_group,
+    cleanup, plans_kept, prune, restore_group,
 };

@@ -14,7 +14,6 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use agents_domain::event::Event;
-use agents_domain::ids::PlanId;
 use agents_domain::plan::{Phase, State};
 use agents_domain::ports::store::Watch;
 use agents_domain::{Error, Result};

@@ -14,7 +14,7 @@ use agents_store::SqliteStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::Bench;
+use crate::harness::{Bench, git};
 use crate::machine::Machine;
 
 const RUFF: &str = "name: local/ruff\nlanguages: [python]\ncommand: ruff\nargs: [server]\n";
@@ -407,4 +407,18 @@ fn nowhere_has_neither_environment_nor_programs() {
     assert_eq!(Nowhere.variable("PATH"), None);
     assert!(Nowhere.run(Path::new("/bin/sh"), &[]).is_err());
     assert_eq!(Check::warn("a", "b", "c").status, Status::Warn);
+}
+
+#[test]
+fn references_that_keep_an_unknown_plan_are_named_and_left_alone() {
+    let bench = bench(Machine::sound());
+    let name = "refs/cleveragents/plan-01HXM8C2ZK4Q7C2B3F2R4VYV6J/base";
+    git(&bench.repo(), &["update-ref", name, "HEAD"]);
+    let found = run(&bench);
+    let (status, details, fix) = check(&found, "Leftovers");
+    assert_eq!((status.as_str(), details.as_str()), ("warn", "1 unknown plan kept by references"));
+    assert!(fix.contains("plan-01HXM8C2ZK4Q7C2B3F2R4VYV6J"), "{fix}");
+    let cleaned = bench.ok("diagnostics/run", json!({ "cleanup": true }));
+    assert_eq!(cleaned["cleanup"]["kept"].as_array().unwrap().len(), 1);
+    assert!(!git(&bench.repo(), &["for-each-ref", name]).is_empty());
 }

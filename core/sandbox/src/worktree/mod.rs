@@ -200,6 +200,16 @@ pub fn cleanup(repository: &Repository, plan: PlanId, removal: Removal) -> Resul
     Ok(removed)
 }
 
+/// The plans that references of this repository keep commits of, each once.
+pub fn plans_kept(repository: &Repository) -> Result<Vec<PlanId>> {
+    let listed = repository.git.line(["for-each-ref", "--format=%(refname:lstrip=2)", "refs/cleveragents"])?;
+    let plan = |line: &str| line.split('/').next()?.strip_prefix("plan-")?.parse().ok();
+    let mut plans: Vec<PlanId> = listed.lines().filter_map(plan).collect();
+    plans.sort();
+    plans.dedup();
+    Ok(plans)
+}
+
 /// The checkout that a sandbox directory belongs to, by its own word; `None` for anything else. Changes nothing.
 pub fn checkout_of(dir: &Path) -> Option<PathBuf> {
     let link = fs::read_to_string(dir.join(".git")).ok()?;

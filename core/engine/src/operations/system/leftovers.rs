@@ -31,6 +31,8 @@ pub enum Kind {
     Cache,
     /// A backup that is older than `core.backup.retention-days`.
     Backup,
+    /// References of a repository that keep commits of a plan that is not known here; another data directory may know it.
+    Refs,
 }
 
 /// Something left behind.
@@ -145,6 +147,35 @@ pub(super) fn find(engine: &Engine) -> Vec<Leftover> {
         reason: "it can be fetched again".to_owned(),
     }));
     found.extend(expired_backups(engine));
+    found.extend(stray_refs(engine));
+    found
+}
+
+/// What keeps commits of unknown plans in the registered checkouts. One that cannot be opened has none.
+fn stray_refs(engine: &Engine) -> Vec<Leftover> {
+    let resources = engine.view(|r| r.resources()).unwrap_or_default();
+    let mut checkouts: Vec<String> = resources
+        .into_iter()
+        .filter(|resource| resource.resource_type == "git-checkout")
+        .filter_map(|resource| resource.location)
+        .collect();
+    checkouts.sort();
+    checkouts.dedup();
+    let mut found = Vec::new();
+    for path in checkouts {
+        let plans = Repository::open(Path::new(&path)).and_then(|repository| agents_sandbox::plans_kept(&repository));
+        let unknown = plans.unwrap_or_default().into_iter().filter(|plan| matches!(owner(engine, *plan), Owner::Unknown));
+        found.extend(unknown.map(|plan| Leftover {
+            kind: Kind::Refs,
+            path: path.clone(),
+            plan_id: Some(plan),
+            removable: false,
+            reason: format!(
+                "refs/cleveragents/plan-{plan}/ keeps commits of a plan that is not known here; another data directory may \
+                 know it"
+            ),
+        }));
+    }
     found
 }
 
@@ -191,6 +222,7 @@ pub(super) fn check(leftovers: &[Leftover]) -> Check {
         ),
         counted(&[Kind::Lock], "lock file of a killed worker", "lock files of killed workers"),
         counted(&[Kind::Backup], "backup that is old enough to go", "backups that are old enough to go"),
+        counted(&[Kind::Refs], "unknown plan kept by references", "unknown plans kept by references"),
     ];
     let facts = facts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     // A cache is as it should be.
@@ -215,13 +247,13 @@ pub(super) fn check(leftovers: &[Leftover]) -> Check {
 pub(super) fn clean(engine: &Engine, leftovers: Vec<Leftover>) -> Cleanup {
     let mut done = Cleanup::default();
     for leftover in leftovers {
+        if !leftover.removable {
+            done.kept.push(Kept { path: leftover.path, reason: leftover.reason });
+            continue;
+        }
         let path = PathBuf::from(&leftover.path);
         let size = size_of(&path);
-        let outcome = match leftover.removable {
-            false => Err(leftover.reason),
-            true => remove(engine, leftover.kind, leftover.plan_id, &path),
-        };
-        match outcome {
+        match remove(engine, leftover.kind, leftover.plan_id, &path) {
             Ok(()) => {
                 done.freed_bytes += size - size_of(&path).min(size);
                 done.removed.push(leftover.path);
