@@ -202,7 +202,8 @@ pub fn cleanup(repository: &Repository, plan: PlanId, removal: Removal) -> Resul
 
 /// The plans that references of this repository keep commits of, each once.
 pub fn plans_kept(repository: &Repository) -> Result<Vec<PlanId>> {
-    let listed = repository.git.line(["for-each-ref", "--format=%(refname:lstrip=2)", "refs/cleveragents"])?;
+    let listed =
+        repository.git.line(["for-each-ref", "--format=%(refname:lstrip=2)", "refs/cleveragents"])?;
     let plan = |line: &str| line.split('/').next()?.strip_prefix("plan-")?.parse().ok();
     let mut plans: Vec<PlanId> = listed.lines().filter_map(plan).collect();
     plans.sort();

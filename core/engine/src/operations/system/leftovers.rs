@@ -163,8 +163,12 @@ fn stray_refs(engine: &Engine) -> Vec<Leftover> {
     checkouts.dedup();
     let mut found = Vec::new();
     for path in checkouts {
-        let plans = Repository::open(Path::new(&path)).and_then(|repository| agents_sandbox::plans_kept(&repository));
-        let unknown = plans.unwrap_or_default().into_iter().filter(|plan| matches!(owner(engine, *plan), Owner::Unknown));
+        let plans =
+            Repository::open(Path::new(&path)).and_then(|repository| agents_sandbox::plans_kept(&repository));
+        let unknown = plans
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|plan| matches!(owner(engine, *plan), Owner::Unknown));
         found.extend(unknown.map(|plan| Leftover {
             kind: Kind::Refs,
             path: path.clone(),
