@@ -1,6 +1,7 @@
 //! What the sentences of the features do.
 
 mod children;
+mod commands;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,12 @@ pub struct Story {
     repo: Option<Repo>,
     /// Repositories by their project.
     projects: BTreeMap<String, Repo>,
+    /// Where they began.
+    starts: BTreeMap<String, String>,
+    /// What a feature has given a name: plans, decisions, checkpoints.
+    names: BTreeMap<String, String>,
+    /// What a script printed.
+    printed: String,
     /// What the scripted actor plays.
     script: String,
     start: String,

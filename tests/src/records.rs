@@ -82,4 +82,17 @@ impl Records {
         let events = store.view(|r| r.events_after(0, Some(id), 100_000)).expect("events can be read");
         events.into_iter().map(|event| (event.event_type, event.details)).collect()
     }
+
+    /// The events of all plans in order: plan, kind and facts.
+    ///
+    /// # Panics
+    /// When they cannot be read.
+    pub fn all_events(data: &Path) -> Vec<(String, String, serde_json::Value)> {
+        let store = SqliteStore::open(data, Options::default()).expect("the database opens");
+        let events = store.view(|r| r.events_after(0, None, 100_000)).expect("events can be read");
+        let of = |event: agents_domain::event::Event| {
+            (event.plan_id.map(|id| id.to_string()).unwrap_or_default(), event.event_type, event.details)
+        };
+        events.into_iter().map(of).collect()
+    }
 }

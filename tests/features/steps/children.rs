@@ -18,7 +18,7 @@ impl Story {
         self.plan().ok("tree", &[]).data["child_plans"].as_array().unwrap().clone()
     }
 
-    fn child_about(&self, name: &str) -> PlanHandle<'_> {
+    pub(super) fn child_about(&self, name: &str) -> PlanHandle<'_> {
         let about = format!("Do {name}");
         let children = self.child_plans();
         let child = children.iter().find(|child| child["description"] == about.as_str());
@@ -188,6 +188,25 @@ fn starts_all(story: &mut Story) {
             return;
         }
         story.plan().call("prompt", &["start"]);
+        story.settle();
+    }
+    panic!("the plan asks without end: {:#}", story.plan().status());
+}
+
+/// Starts child plans and their phases until something else is asked.
+#[when("the person lets every child plan go on")]
+fn lets_go_on(story: &mut Story) {
+    for _ in 0..30 {
+        let asked = story.plan().status()["awaiting"]["kind"].clone();
+        if asked == "spawn" {
+            story.plan().call("prompt", &["start"]);
+        } else if asked == "child_plan" {
+            for child in story.child_plans().iter().filter(|child| child["awaiting"] == "execute_approval") {
+                PlanHandle::new(&story.world, words(child, "id")).call("execute", &[]);
+            }
+        } else {
+            return;
+        }
         story.settle();
     }
     panic!("the plan asks without end: {:#}", story.plan().status());

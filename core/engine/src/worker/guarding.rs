@@ -1,23 +1,28 @@
 //! Guards at every tool call, and budgets at every step: the one place that asks `domain::plan::guards`.
 
-use agents_domain::decision::{Alternative, Decision, DecisionType};
+use agents_domain::decision::{Alternative, Approval, Decision, DecisionType, ResourceRef};
+use agents_domain::invariant;
 use agents_domain::plan::guards::{self, Budgets, Call, Limit, Measure, Scope, Usage, Verdict};
 use agents_domain::plan::machine::Event;
 use agents_domain::plan::{Phase, Plan};
 use agents_domain::ports::actor::{DecisionDraft, Request};
 use agents_domain::ports::store::{ActorRun, Reader};
-use serde_json::json;
+use agents_domain::text::FileEdit;
+use serde_json::{Value, json};
 
 use super::{Stop, Worker};
-use crate::Engine;
 use crate::records::{self, Evidence, emit};
 use crate::tools::Tool;
+use crate::{Engine, invariants};
 
 /// Before the key of a decision on whether a tool call may run: `guard/<flag>/<call>`.
 pub(crate) const GUARD_KEY: &str = "guard/";
 
 const RUN: &str = "Run it";
 const DO_NOT: &str = "Do not run it";
+
+/// The flag of a call that an invariant asks about.
+const BY_INVARIANT: &str = "invariant";
 
 /// What becomes of a tool call.
 pub(super) enum Guarded {
@@ -81,7 +86,7 @@ impl Worker<'_> {
         &self,
         run: &ActorRun,
         tool: &dyn Tool,
-        call_id: &str,
+        (call_id, args): (&str, &Value),
         behind: &Decision,
         decisions: &[Decision],
     ) -> Result<Guarded, Stop> {
@@ -106,6 +111,14 @@ impl Worker<'_> {
             .look(|r| Ok((limits(self.engine, r, &plan, step_calls(run))?, r.checkpoints(self.id)?.len())))?;
         let call = Call { limits: &limits, scope: scope(&plan), approved, checkpointed: checkpoints > 0 };
         match guards::check(&plan.profile.profile, facts, &call) {
+            Verdict::Allowed if !approved && plan.phase == Phase::Execute => {
+                let Some((reason, places)) = wants_a_person(tool, args, behind, decisions) else {
+                    self.warn_of(&limits)?;
+                    return Ok(Guarded::Run);
+                };
+                self.ask_for_call(run, facts.name, BY_INVARIANT, &reason, call_id, behind, places)?;
+                Ok(Guarded::Wait)
+            }
             Verdict::Allowed => {
                 self.warn_of(&limits)?;
                 Ok(Guarded::Run)
@@ -113,7 +126,8 @@ impl Worker<'_> {
             Verdict::Blocked { flag, reason } => Ok(Guarded::Refuse(format!("{reason} ({flag})"))),
             Verdict::Ask { reason, .. } if plan.phase != Phase::Execute => Ok(Guarded::Refuse(reason)),
             Verdict::Ask { flag, reason } => {
-                self.ask_for_call(run, facts.name, flag, &reason, call_id, behind)?;
+                let places = behind.context.relevant_resources.clone();
+                self.ask_for_call(run, facts.name, flag, &reason, call_id, behind, places)?;
                 Ok(Guarded::Wait)
             }
             Verdict::Exceeded(limit) => {
@@ -169,6 +183,7 @@ impl Worker<'_> {
     }
 
     /// Records the question whether a call may run as a decision that waits.
+    #[allow(clippy::too_many_arguments, reason = "each is a part of one question")]
     fn ask_for_call(
         &self,
         run: &ActorRun,
@@ -177,6 +192,7 @@ impl Worker<'_> {
         reason: &str,
         call_id: &str,
         behind: &Decision,
+        places: Vec<ResourceRef>,
     ) -> Result<(), Stop> {
         let option = |text: &str, why: &str| Alternative {
             option: text.to_owned(),
@@ -193,9 +209,12 @@ impl Worker<'_> {
                 option(DO_NOT, "The actor is told, and goes on without it"),
             ],
             confidence: None,
-            rationale: format!("The profile asks by `{flag}`: {reason}"),
+            rationale: match flag {
+                BY_INVARIANT => reason.to_owned(),
+                _ => format!("The profile asks by `{flag}`: {reason}"),
+            },
             reasoning: None,
-            resources: behind.context.relevant_resources.clone(),
+            resources: places,
             depends_on: behind.key.iter().cloned().collect(),
             spawn: None,
             context: json!({ "request": run.requests.get(run.done), "flag": flag, "reason": reason }),
@@ -218,6 +237,46 @@ impl Worker<'_> {
             Ok(())
         })
     }
+}
+
+/// The invariant that lets a person decide whether these files are written, as a sentence, and the files. `None` when
+/// none does, or a person has approved the decision behind the write knowing that it is about such files.
+fn wants_a_person(
+    tool: &dyn Tool,
+    args: &Value,
+    behind: &Decision,
+    decisions: &[Decision],
+) -> Option<(String, Vec<ResourceRef>)> {
+    let enforced = invariant::enforced(decisions);
+    let (resource_id, edits) = tool.edits(args)?;
+    let asks = |texts: &[&str], paths: &[&str]| invariants::wants_approval(&enforced, texts, paths);
+    let named = edits.iter().flat_map(|edit| match edit {
+        FileEdit::Rename { path, to } => vec![path.as_str(), to.as_str()],
+        other => vec![other.path()],
+    });
+    let mut touched: Vec<&str> = named.filter(|path| asks(&[], &[path]).is_some()).collect();
+    touched.sort_unstable();
+    touched.dedup();
+    let by = asks(&[], &touched).filter(|_| !touched.is_empty())?;
+    // An answer stands in the place of the decision that said what it is about.
+    let answered = decisions.iter().find(|d| Some(d.decision_id) == behind.parent_decision_id);
+    let known = [Some(behind), answered].into_iter().flatten().any(|d| {
+        let paths: Vec<&str> = d.context.relevant_resources.iter().map(|r| r.path.as_str()).collect();
+        asks(&[&d.question, &d.chosen_option], &paths).is_some()
+    });
+    if known && behind.approval == Some(Approval::ByPerson) {
+        return None;
+    }
+    let reason =
+        format!("It changes {}; the invariant “{}” lets a person decide that", touched.join(", "), by.text);
+    let place = |path: &str| ResourceRef {
+        resource_id,
+        path: path.to_owned(),
+        range: None,
+        symbol: None,
+        note: None,
+    };
+    Some((reason, touched.into_iter().map(place).collect()))
 }
 
 fn guard_key(flag: &str, call_id: &str) -> String {

@@ -76,7 +76,7 @@ impl Worker<'_> {
                     self.refuse(run, why)?;
                     return Ok(true);
                 }
-                match self.guard(run, tool, call_id, &decision, &decisions)? {
+                match self.guard(run, tool, (call_id, args), &decision, &decisions)? {
                     Guarded::Run => {}
                     Guarded::Wait => return Ok(false),
                     Guarded::Refuse(why) => {

@@ -52,6 +52,8 @@ impl ValidationCommand {
 /// What `validation add` takes.
 #[derive(Debug, Args)]
 pub struct ValidationAddArgs {
+    /// The name the file gives it; anything else is refused. May be left out.
+    pub name: Option<String>,
     /// The file that defines it.
     #[arg(short, long, value_name = "FILE")]
     pub config: String,

@@ -21,14 +21,14 @@ pub fn run(run: &Run, command: ValidationCommand) -> Outcome {
 
 fn add(run: &Run, args: ValidationAddArgs) -> Outcome {
     let out = &run.out;
-    let ValidationAddArgs { config, required, informational, update } = args;
+    let ValidationAddArgs { name, config, required, informational, update } = args;
     let mode = match (required, informational) {
         (true, _) => Some(Mode::Required),
         (_, true) => Some(Mode::Informational),
         _ => None,
     };
     let text = agents_config::read_file(config.as_ref())?;
-    let added = run.env.engine()?.call(Add { config, text, mode, update })?;
+    let added = run.env.engine()?.call(Add { name, config, text, mode, update })?;
     let data = json(&added)?;
     out.panel(None, "Validation Registered")
         .pick(&data, "validation_registered.name", "Name", Kind::Id)

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use agents_domain::Result;
+use agents_domain::correction::CorrectionState;
 use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::event::Event;
 use agents_domain::ids::{DecisionId, PlanId};
@@ -121,6 +122,8 @@ pub struct Execution {
     pub child_plans_total: usize,
     pub checkpoints: usize,
     pub decisions_made: usize,
+    /// How often one of its decisions was corrected; corrections that failed are not counted.
+    pub corrections: usize,
 }
 
 /// What Strategize has come to.
@@ -228,6 +231,11 @@ impl Operation for Status {
                 child_plans_total: children.total,
                 checkpoints: checkpoints.len(),
                 decisions_made: active,
+                corrections: engine
+                    .view(|r| r.corrections(id))?
+                    .iter()
+                    .filter(|c| c.state != CorrectionState::Failed)
+                    .count(),
             },
             pending_decisions: decisions.iter().filter(|d| d.pending && d.superseded_by.is_none()).count(),
             escalation: decisions.iter().filter(|d| d.pending && d.superseded_by.is_none()).find_map(|d| {

@@ -23,6 +23,9 @@ use crate::{Engine, Operation, clock, sandboxes};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Add {
+    /// The name the file is expected to give; another one is refused.
+    #[serde(default)]
+    pub name: Option<String>,
     /// The file as the person named it.
     pub config: String,
     /// What the file says.
@@ -83,6 +86,14 @@ impl Operation for Add {
         let mut definition = loaded.value;
         if let Some(mode) = self.mode {
             definition.validation.mode = mode;
+        }
+        if let Some(name) = &self.name
+            && engine.name(name)? != definition.name
+        {
+            return Err(Error::validation(format!(
+                "{} defines {}, not {name}: leave the name out, or name the file that defines it",
+                self.config, definition.name
+            )));
         }
         registry::check_own("a validation", &definition.name)?;
         if let Some(why) = definition.cannot_run() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use agents_domain::plan::State;
 use agents_domain::plan::machine::Verb;
 use agents_engine::Engine;
-use agents_engine::operations::plan::{Apply, Diff, DiffOutput, StatusOutput};
+use agents_engine::operations::plan::{Apply, Diff, DiffOutput, Status, StatusOutput};
 use serde_json::{Value, json};
 
 use super::changes;
@@ -54,7 +54,8 @@ pub fn run(run: &Run, args: ApplyArgs) -> Outcome {
             Some(diff) => diff.diff_summary.files_changed,
             None => standing.result.as_ref().map_or(0, |result| result.artifacts),
         };
-        applied(&mut data, &standing, files);
+        let parent = standing.parent_plan_id.map(|plan| engine.call(Status { plan: plan.to_string() }));
+        applied(&mut data, &standing, parent.transpose()?.as_ref(), files);
         show_applied(out, &data);
         if data["commits"].as_array().is_some_and(|commits| !commits.is_empty()) {
             let commits = data["commits"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -112,8 +113,8 @@ fn show_changes(
     Ok(())
 }
 
-/// Adds what came of it, from where the plan stands.
-fn applied(data: &mut Value, standing: &StatusOutput, files: usize) {
+/// Adds what came of it, from where the plan stands, and its parent when it is a child plan.
+fn applied(data: &mut Value, standing: &StatusOutput, parent: Option<&StatusOutput>, files: usize) {
     let now = serde_json::to_value(standing).unwrap_or_default();
     let result = &now["result"];
     let commits: Vec<&str> =
@@ -146,7 +147,14 @@ fn applied(data: &mut Value, standing: &StatusOutput, files: usize) {
             "total_cost": standing.cost.cost_so_far,
             "decisions_made": standing.execution.decisions_made,
             "child_plans": standing.execution.child_plans,
+            "corrections": standing.execution.corrections,
         },
+        "parent_plan": parent.map(|parent| json!({
+            "plan": parent.plan_id,
+            "phase": parent.phase,
+            "state": parent.state,
+            "child_plans": parent.execution.child_plans,
+        })),
         "commits": commits,
         "applied": result["applied"],
     });
@@ -175,5 +183,13 @@ fn show_applied(out: &Output, data: &Value) {
         .pick(data, "lifecycle.total_duration", "Total Duration", Kind::Text)
         .pick(data, "lifecycle.total_cost", "Total Cost", Kind::Text)
         .pick(data, "lifecycle.decisions_made", "Decisions Made", Kind::Count)
-        .pick(data, "lifecycle.child_plans", "Child Plans", Kind::Text);
+        .pick(data, "lifecycle.child_plans", "Child Plans", Kind::Text)
+        .pick(data, "lifecycle.corrections", "Corrections", Kind::Count);
+    if !data["parent_plan"].is_null() {
+        out.panel(None, "Parent Plan")
+            .pick(data, "parent_plan.plan", "Plan", Kind::Id)
+            .pick(data, "parent_plan.phase", "Phase", Kind::Text)
+            .pick(data, "parent_plan.state", "State", Kind::State)
+            .pick(data, "parent_plan.child_plans", "Child Plans", Kind::Text);
+    }
 }

@@ -1,6 +1,10 @@
 //! Scripts of the scripted actor: plans that hand parts of their work on.
 
+mod play;
+
 use serde_json::{Value, json};
+
+pub use play::play;
 
 /// A decision request with two options, the first of them chosen.
 pub fn decision(key: &str, kind: &str, parent: Option<&str>) -> Value {
