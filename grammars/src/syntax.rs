@@ -1,5 +1,6 @@
 //! Parsing, and where the syntax of a text is broken.
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -92,16 +93,25 @@ pub fn parse(language: Language, text: impl AsRef<[u8]>) -> Result<Tree, ParseEr
     if text.len() > MAX_BYTES {
         return Err(ParseError::TooLarge { bytes: text.len() });
     }
-    let mut parser = Parser::new();
-    // A grammar of another generation than the library is a fault of the build, which a test of this crate finds.
-    #[allow(clippy::expect_used)]
-    parser.set_language(&grammar(language)).expect("the grammars in use fit the parser");
-    let in_time = deadline();
-    let mut check = |_: &tree_sitter::ParseState| in_time();
-    let options = ParseOptions::new().progress_callback(&mut check);
-    let tree =
-        parser.parse_with_options(&mut |at, _| text.get(at..).unwrap_or_default(), None, Some(options));
-    tree.ok_or(ParseError::TooSlow)
+    thread_local! {
+        // What a parser allocates is worth keeping when many small texts follow each other.
+        static PARSER: RefCell<Parser> = RefCell::new(Parser::new());
+    }
+    PARSER.with_borrow_mut(|parser| {
+        // A grammar of another generation than the library is a fault of the build, which a test of this crate finds.
+        #[allow(clippy::expect_used)]
+        parser.set_language(&grammar(language)).expect("the grammars in use fit the parser");
+        let in_time = deadline();
+        let mut check = |_: &tree_sitter::ParseState| in_time();
+        let options = ParseOptions::new().progress_callback(&mut check);
+        let tree =
+            parser.parse_with_options(&mut |at, _| text.get(at..).unwrap_or_default(), None, Some(options));
+        if tree.is_none() {
+            // Else the next text would be taken for the rest of this one.
+            parser.reset();
+        }
+        tree.ok_or(ParseError::TooSlow)
+    })
 }
 
 /// Where the syntax of a text is broken, in the order of the text, [`MAX_SYNTAX_ERRORS`] at most. An empty list means

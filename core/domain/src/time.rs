@@ -31,7 +31,7 @@ impl Timestamp {
 
     /// `2026-02-08T12:44:00Z`.
     pub fn seconds_rfc3339(self) -> String {
-        self.zoned().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+        format!("{}Z", Seconds(self.civil()))
     }
 
     /// `2026-02-08 12:44`, for people.
@@ -44,6 +44,10 @@ impl Timestamp {
         u64::try_from((self.0 - earlier.0) / 1000).unwrap_or(0)
     }
 
+    fn civil(self) -> jiff::civil::DateTime {
+        jiff::tz::Offset::UTC.to_datetime(self.zoned())
+    }
+
     fn zoned(self) -> jiff::Timestamp {
         jiff::Timestamp::from_microsecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
     }
@@ -51,7 +55,19 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.zoned().strftime("%Y-%m-%dT%H:%M:%S.%6fZ"))
+        let civil = self.civil();
+        write!(f, "{}.{:06}Z", Seconds(civil), civil.subsec_nanosecond() / 1000)
+    }
+}
+
+/// `2026-02-08T12:44:00`; lists format thousands of these, for which patterns are too slow.
+struct Seconds(jiff::civil::DateTime);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let t = self.0;
+        let (date, time) = ((t.year(), t.month(), t.day()), (t.hour(), t.minute(), t.second()));
+        write!(f, "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", date.0, date.1, date.2, time.0, time.1, time.2)
     }
 }
 
@@ -112,6 +128,11 @@ mod tests {
         }
         assert_eq!(utc.to_string(), "2026-02-08T12:44:00.000000Z");
         assert_eq!(utc.seconds_rfc3339(), "2026-02-08T12:44:00Z");
+        let late = Timestamp::from_micros(utc.micros() + 61_000_042);
+        assert_eq!(late.to_string(), "2026-02-08T12:45:01.000042Z");
+        let before_epoch = Timestamp::from_micros(-1);
+        assert_eq!(before_epoch.to_string(), "1969-12-31T23:59:59.999999Z");
+        assert_eq!(before_epoch.to_string().parse::<Timestamp>().unwrap(), before_epoch);
         assert!("yesterday".parse::<Timestamp>().is_err());
     }
 }

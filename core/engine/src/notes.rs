@@ -42,17 +42,15 @@ pub(crate) fn note_of(
     let mut files = Vec::new();
     let mut behind: Vec<DecisionId> = Vec::new();
     let mut all: Vec<((ResourceId, String), Vec<Segment>)> = segments_of(changes).into_iter().collect();
+    all.retain(|((of, _), _)| *of == resource);
     all.sort_by(|a, b| a.0.cmp(&b.0));
-    for ((of, path), segments) in all {
-        let text = |commit: &CommitId| -> Result<Option<String>> {
-            let bytes = repository.file_at(commit, &path).map_err(sandbox_error)?;
-            Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
-        };
-        if of != resource {
-            continue;
-        }
-        let (Some(from), Some(to)) = (text(&left)?, text(commit)?) else { continue };
-        let Some(blob) = repository.blob_at(commit, &path).map_err(sandbox_error)? else { continue };
+    let paths: Vec<String> = all.iter().map(|((_, path), _)| path.clone()).collect();
+    let mut before = repository.files_at(&left, &paths).map_err(sandbox_error)?;
+    let mut after = repository.files_at(commit, &paths).map_err(sandbox_error)?;
+    for ((_, path), segments) in all {
+        let (Some(from), Some(to)) = (before.remove(&path), after.remove(&path)) else { continue };
+        let blob = to.blob;
+        let (Ok(from), Ok(to)) = (String::from_utf8(from.bytes), String::from_utf8(to.bytes)) else { continue };
         let carried = if from == to { segments } else { carry(&segments, &hunks(&from, &to)) };
         behind.extend(carried.iter().map(|s| s.decision_id));
         let lines = carried.into_iter().map(Into::into).collect();

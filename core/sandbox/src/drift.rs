@@ -39,18 +39,18 @@ pub fn drift(
         if contained { count()?.parse().ok() } else { None }
     };
     let mut files = Vec::new();
-    for change in raw_changes(repository, base.as_str(), result.as_str(), false)?.into_iter().take(FILES) {
+    let mut changes = raw_changes(repository, base.as_str(), result.as_str(), false)?;
+    changes.truncate(FILES);
+    let old: Vec<&str> = changes.iter().filter(|c| c.old.is_some()).map(|c| c.path.as_str()).collect();
+    let were = repository.files_at(base, &old)?;
+    for change in changes {
         let path = repository.path().join(&change.path);
         // A link is compared by where it leads; whatever cannot be read is taken for gone.
         let there = match std::fs::read_link(&path) {
             Ok(target) => Some(target.into_os_string().into_encoded_bytes()),
             Err(_) => std::fs::read(&path).ok(),
         };
-        let was = match &change.old {
-            Some(_) => repository.file_at(base, &change.path)?,
-            None => None,
-        };
-        if there != was {
+        if there.as_deref() != were.get(&change.path).map(|was| was.bytes.as_slice()) {
             files.push(change.path);
         }
     }

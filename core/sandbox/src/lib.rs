@@ -32,7 +32,7 @@ pub use git::{CommitId, InvalidObjectId, MINIMUM_GIT, ObjectId};
 pub use merge::{MergedWork, has_markers, merge, take_side};
 pub use notes::{DECISION_TRAILER, LineOrigin, NOTES_REF, PLAN_TRAILER, Trailers};
 pub use paths::PathRefusal;
-pub use repository::{Head, Repository};
+pub use repository::{Head, Repository, StoredFile};
 pub use snapshot::{LARGE_FILE, Snapshot, Untouchable, UntouchableReason, snapshot, snapshot_of};
 pub use worktree::{
     AppliedEdit, GroupError, Held, Recovery, Removal, SandboxFile, TakenEdits, Worktree, checkout_of,

@@ -1,5 +1,6 @@
 //! The user's checkout: found, checked once, and never changed by anything in here.
 
+use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,15 @@ pub struct Repository {
     pub(crate) git: Git,
     common_dir: PathBuf,
     pub(crate) settings: Settings,
+}
+
+/// A file of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredFile {
+    /// What git stores it as.
+    pub blob: ObjectId,
+    /// Its bytes as a checkout would write them, or a link's target.
+    pub bytes: Vec<u8>,
 }
 
 /// Modes of tree entries.
@@ -138,15 +148,26 @@ impl Repository {
     /// The bytes of a file in a commit as a checkout would write them (line endings converted as configured, no
     /// external filter run), or a link's target; `None` when it is not there or not a file.
     pub fn file_at(&self, commit: &CommitId, path: &str) -> Result<Option<Vec<u8>>> {
-        let Some(found) = self.tree_entries(commit.as_str(), &[path])?.into_iter().find(|e| e.path == path)
-        else {
-            return Ok(None);
-        };
-        match found.mode.as_str() {
-            MODE_LINK => Ok(self.blobs(false, &[(&found.id, path)])?.pop()),
-            MODE_FILE | MODE_EXECUTABLE => Ok(self.blobs(true, &[(&found.id, path)])?.pop()),
-            _ => Ok(None),
+        Ok(self.files_at(commit, &[path])?.remove(path).map(|file| file.bytes))
+    }
+
+    /// As [`Repository::file_at`], of many files for the price of a few: those that are not there are left out.
+    pub fn files_at<P: AsRef<str>>(
+        &self,
+        commit: &CommitId,
+        paths: &[P],
+    ) -> Result<HashMap<String, StoredFile>> {
+        let paths: Vec<&str> = paths.iter().map(AsRef::as_ref).collect();
+        let entries = self.tree_entries(commit.as_str(), &paths)?;
+        let mut files = HashMap::with_capacity(entries.len());
+        for (checkout, modes) in [(true, &[MODE_FILE, MODE_EXECUTABLE][..]), (false, &[MODE_LINK])] {
+            let found: Vec<&TreeEntry> = entries.iter().filter(|e| modes.contains(&&*e.mode)).collect();
+            let items: Vec<(&ObjectId, &str)> = found.iter().map(|e| (&e.id, &*e.path)).collect();
+            for (entry, bytes) in found.iter().zip(self.blobs(checkout, &items)?) {
+                files.insert(entry.path.clone(), StoredFile { blob: entry.id.clone(), bytes });
+            }
         }
+        Ok(files)
     }
 
     /// What a tree has at each path; paths it does not have are left out.

@@ -1,6 +1,6 @@
 //! The texts of a workspace's files as they are now, each read once per look.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -131,6 +131,30 @@ pub(super) fn mentions(paths: &BTreeSet<String>) -> BTreeSet<String> {
     words
 }
 
+/// Words to look for in many texts.
+pub(super) struct Words {
+    names: HashSet<String>,
+    /// What is no name in a program, such as `my-module`.
+    others: Vec<String>,
+}
+
+impl Words {
+    pub fn new(words: BTreeSet<String>) -> Self {
+        let (names, others) = words.into_iter().partition(|word: &String| word.chars().all(in_name));
+        Self { names, others }
+    }
+
+    /// Whether a text has one of them; names count where they are whole.
+    pub fn any_in(&self, text: &str) -> bool {
+        text.split(|c| !in_name(c)).any(|name| self.names.contains(name))
+            || self.others.iter().any(|word| text.contains(word.as_str()))
+    }
+}
+
+fn in_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
 fn changed_lines(before: &str, after: &str) -> (String, String) {
     let (before, after): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = |(a, b): &(&&str, &&str)| a == b;
@@ -180,5 +204,12 @@ mod tests {
         let paths = ["src/util.py", "pkg/__init__.py", "a.test.ts", "main.rs"].map(str::to_owned);
         let words: Vec<String> = mentions(&paths.into()).into_iter().collect();
         assert_eq!(words, ["a", "main", "pkg", "util"]);
+        let words = Words::new(["util".to_owned(), "my-mod".to_owned()].into());
+        for text in ["from .util import x", "import {a} from './my-mod'", "util"] {
+            assert!(words.any_in(text), "{text}");
+        }
+        for text in ["", "utils = my - mod", "myutil"] {
+            assert!(!words.any_in(text), "{text}");
+        }
     }
 }

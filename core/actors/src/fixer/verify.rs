@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::baseline::{Answers, Handover, Overlay, Prints, SurveyedWorkspace};
 use super::source::Need;
-use super::texts::{MAX_FILE_BYTES, Texts, mentions};
+use super::texts::{MAX_FILE_BYTES, Texts, Words, mentions};
 use crate::common::first_line;
 
 /// Files that may depend on a changed one and are checked with it.
@@ -160,15 +160,11 @@ pub(super) fn dependents(
     touched: &BTreeSet<String>,
     checked: &BTreeSet<String>,
 ) -> Vec<String> {
-    let words = mentions(touched);
+    let words = Words::new(mentions(touched));
     let mentions = |path: &String| {
-        let bytes = host.read(workspace.resource_id, path).ok()?;
-        if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Some(false);
-        }
-        let text = String::from_utf8_lossy(&bytes);
-        Some(words.iter().any(|word| text.contains(word.as_str())))
+        let bytes = host.read(workspace.resource_id, path).unwrap_or_default();
+        bytes.len() as u64 <= MAX_FILE_BYTES && words.any_in(&String::from_utf8_lossy(&bytes))
     };
     let others = files.iter().filter(|path| !checked.contains(*path));
-    others.filter(|path| mentions(path) == Some(true)).take(MAX_DEPENDENTS).cloned().collect()
+    others.filter(|path| mentions(path)).take(MAX_DEPENDENTS).cloned().collect()
 }

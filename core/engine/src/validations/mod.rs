@@ -167,10 +167,12 @@ fn syntax(place: &Place<'_>) -> Result<Verdict> {
     let (repository, changed) = place.changed()?;
     let base = commit_id(&place.state.base_commit)?;
     let mut files = Vec::new();
+    let old = |change: &ChangedPath| change.old_path.as_ref().unwrap_or(&change.path).clone();
+    let before = repository.files_at(&base, &changed.iter().map(old).collect::<Vec<_>>());
+    let before = before.map_err(sandbox_error)?;
     for change in changed.into_iter().filter(|c| c.kind != ChangeKind::Deleted) {
-        let old = change.old_path.as_ref().unwrap_or(&change.path);
         files.push(syntax::Changed {
-            before: repository.file_at(&base, old).map_err(sandbox_error)?,
+            before: before.get(&old(&change)).map(|file| file.bytes.clone()),
             after: place.sandbox.read(&change.path).ok(),
             path: change.path,
         });

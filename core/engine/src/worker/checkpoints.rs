@@ -122,13 +122,11 @@ impl Worker<'_> {
         request: &Request,
         sandbox: &OpenSandbox,
     ) -> Result<Option<String>, Stop> {
-        let wanted = tools::paths_of(request);
-        let edited = sandbox.worktree().edited_paths().map_err(sandbox_error)?;
-        let both: Vec<String> = edited.into_iter().filter(|path| wanted.contains(path)).collect();
-        if both.is_empty() {
+        let edited = sandbox.worktree().edited_among(&tools::paths_of(request)).map_err(sandbox_error)?;
+        if edited.is_empty() {
             return Ok(None);
         }
-        Ok(Some(format!("{} was edited in the sandbox by a person meanwhile", both.join(", "))))
+        Ok(Some(format!("{} was edited in the sandbox by a person meanwhile", edited.join(", "))))
     }
 
     /// Takes what a person edited in the sandboxes into the plan: a commit, a decision that says so, change records, a

@@ -329,13 +329,15 @@ impl Worker<'_> {
             [commit_id(before)?, commit_id(after)?, commit_id(&sandbox_ref(child, resource_id)?.commit)?];
         let own = self.engine.view(|r| r.changes(child.plan_id))?;
         let behind = blame::segments_of(&own);
-        let file = |commit, path: &str| repository.file_at(commit, path).map_err(sandbox_error);
         let mut changes = Vec::new();
-        for ChangedPath { path, old_path, kind } in
-            changed_paths(&repository, &before, &after).map_err(sandbox_error)?
-        {
-            let old = file(&before, old_path.as_ref().unwrap_or(&path))?;
-            let new = file(&after, &path)?;
+        let changed = changed_paths(&repository, &before, &after).map_err(sandbox_error)?;
+        let files = |commit, paths: Vec<&String>| repository.files_at(commit, &paths).map_err(sandbox_error);
+        let were = files(&before, changed.iter().map(|c| c.old_path.as_ref().unwrap_or(&c.path)).collect())?;
+        let are = files(&after, changed.iter().map(|c| &c.path).collect())?;
+        let left = files(&theirs, changed.iter().map(|c| &c.path).collect())?;
+        for ChangedPath { path, old_path, kind } in changed {
+            let old = were.get(old_path.as_ref().unwrap_or(&path)).map(|file| file.bytes.clone());
+            let new = are.get(&path).map(|file| file.bytes.clone());
             let last = own.iter().rfind(|c| c.resource_id == resource_id && c.path == path);
             let by = last.map_or(other, |c| c.decision_id);
             let text = |bytes: &Option<Vec<u8>>| {
@@ -361,9 +363,9 @@ impl Worker<'_> {
             let shares = match (text(&old), text(&new), &new) {
                 (Some(old), Some(text), Some(_)) => {
                     let segments = behind.get(&(resource_id, path.clone())).cloned().unwrap_or_default();
-                    let as_left =
-                        file(&theirs, &path)?.and_then(|b| String::from_utf8(b).ok()).unwrap_or_default();
-                    share_out(&old, &text, &carry(&segments, &hunks(&as_left, &text)), other)
+                    let as_left = left.get(&path).and_then(|file| std::str::from_utf8(&file.bytes).ok());
+                    let as_left = as_left.unwrap_or_default();
+                    share_out(&old, &text, &carry(&segments, &hunks(as_left, &text)), other)
                 }
                 _ => Vec::new(),
             };

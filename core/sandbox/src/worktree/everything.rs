@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{AppliedEdit, Worktree};
-use crate::diff::changed_paths;
+use crate::diff::{ChangedPath, changed_paths};
 use crate::error::{Result, SandboxError};
 use crate::fault;
 use crate::git::{CommitId, ObjectId, nul_fields, os_path};
@@ -223,8 +223,29 @@ impl Worktree {
     /// Files that somebody edited since the last checkpoint. New files below hidden folders are taken for caches of
     /// programs and left out, such as a language server's index.
     pub fn edited_paths(&self) -> Result<Vec<String>> {
+        self.edited(&[])
+    }
+
+    /// Of these files, those that somebody edited since the last checkpoint; the others are not looked at.
+    pub fn edited_among<P: AsRef<str>>(&self, paths: &[P]) -> Result<Vec<String>> {
+        let mut edited = Vec::new();
+        for some in paths.chunks(500) {
+            let some: Vec<&str> = some.iter().map(AsRef::as_ref).collect();
+            match self.edited(&[&["--"], &some[..]].concat()) {
+                Ok(found) => edited.extend(found),
+                // Git refuses paths that no tool may write either; whoever writes says so better.
+                Err(_) => {
+                    let all = self.edited_paths()?;
+                    return Ok(all.into_iter().filter(|p| paths.iter().any(|q| q.as_ref() == p)).collect());
+                }
+            }
+        }
+        Ok(edited)
+    }
+
+    fn edited(&self, within: &[&str]) -> Result<Vec<String>> {
         let mut paths = BTreeSet::new();
-        for field in nul_fields(&self.list(&["-t", "-m", "-d", "-o"])?) {
+        for field in nul_fields(&self.list(&[&["-t", "-m", "-d", "-o"], within].concat())?) {
             let (Some(tag), Some(path)) = (field.first(), field.get(2..)) else { continue };
             let Some(path) = os_path(path).to_str() else { continue };
             let folders = path.rsplit_once('/').map_or("", |(folders, _)| folders);
@@ -249,12 +270,16 @@ impl Worktree {
         }
         let from = self.head()?;
         let commit = self.checkpoint(EDITS, &names)?;
-        let mut edits = Vec::new();
-        for change in changed_paths(&self.repository, &from, &commit)? {
-            let old = change.old_path.as_deref().unwrap_or(&change.path);
+        let changes = changed_paths(&self.repository, &from, &commit)?;
+        let old = |change: &ChangedPath| change.old_path.as_ref().unwrap_or(&change.path).clone();
+        let before = self.repository.files_at(&from, &changes.iter().map(old).collect::<Vec<_>>())?;
+        let new: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
+        let mut after = self.repository.files_at(&commit, &new)?;
+        let mut edits = Vec::with_capacity(changes.len());
+        for change in changes {
             edits.push(AppliedEdit {
-                before: self.repository.file_at(&from, old)?,
-                after: self.repository.file_at(&commit, &change.path)?,
+                before: before.get(&old(&change)).map(|file| file.bytes.clone()),
+                after: after.remove(&change.path).map(|file| file.bytes),
                 path: change.path,
                 old_path: change.old_path,
                 kind: change.kind,

@@ -115,7 +115,7 @@ impl Operation for List {
         let mut summary = Summary::default();
         let mut plans = Vec::with_capacity(rows.len());
         for row in rows {
-            let id = row.plan_id.to_string();
+            let mut id = row.plan_id.to_string();
             let project = row.projects.join(", ");
             if pattern
                 .as_ref()
@@ -124,10 +124,11 @@ impl Operation for List {
                 continue;
             }
             count(&mut summary, &row);
+            id.truncate(8);
             plans.push(ListedPlan {
                 id: row.plan_id,
                 parent: row.parent_plan_id,
-                short_id: id.chars().take(8).collect(),
+                short_id: id,
                 phase: row.phase,
                 state: row.state,
                 awaiting: row.awaiting,
