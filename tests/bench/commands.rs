@@ -37,7 +37,7 @@ pub fn measure() -> Vec<Figure> {
     figures
 }
 
-fn command(world: &World, args: &[&str]) -> Command {
+pub fn command(world: &World, args: &[&str]) -> Command {
     let mut command = world.command(agents());
     if !args.contains(&"--format") {
         command.args(["--format", "json"]);
@@ -53,7 +53,7 @@ fn run(world: &World, args: &[&str]) {
 }
 
 /// The most memory a command had, asked of this program again so that nothing else is counted.
-fn peak(world: &World, args: &[&str]) -> Option<u64> {
+pub fn peak(world: &World, args: &[&str]) -> Option<u64> {
     let mut own = world.command(std::env::current_exe().expect("a program knows its path"));
     own.arg("--peak").arg(agents());
     if !args.contains(&"--format") {

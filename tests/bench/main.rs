@@ -10,10 +10,13 @@
     reason = "a bench prints its figures, and what it cannot measure ends it"
 )]
 
+mod children;
 mod commands;
+mod decisions;
 mod editor;
 mod fixtures;
 mod plans;
+mod sandbox;
 
 use std::time::{Duration, Instant};
 
@@ -108,11 +111,14 @@ fn main() {
     }
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let mut figures = Vec::new();
-    for group in ["commands", "editor", "plans"] {
+    for group in ["commands", "decisions", "editor", "sandbox", "children", "plans"] {
         if wanted.is_empty() || wanted.iter().any(|one| one == group) {
             let measured = match group {
                 "commands" => commands::measure(),
+                "decisions" => decisions::measure(),
                 "editor" => editor::measure(),
+                "sandbox" => sandbox::measure(),
+                "children" => children::measure(),
                 _ => plans::measure(),
             };
             figures.extend(measured.iter().map(Figure::json));

@@ -29,6 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("agents-lsp-server", &["agents-config", "agents-domain", "agents-engine"]),
 ];
 
+// STORE-002: what is outside of the store reaches it through the domain's port
 #[test]
 fn every_dependency_points_towards_the_domain() {
     let output = Command::new(env!("CARGO"))
@@ -48,6 +49,9 @@ fn every_dependency_points_towards_the_domain() {
             let on = dependency["name"].as_str().unwrap();
             if on.starts_with("agents") && dependency["kind"].is_null() {
                 assert!(allowed.contains(&on), "{name} must not depend on {on}");
+            }
+            if on == "rusqlite" && dependency["kind"].is_null() {
+                assert_eq!(name, "agents-store", "only the store knows that there is SQLite");
             }
         }
     }

@@ -48,7 +48,7 @@ impl Place {
     }
 }
 
-// CLI-055, CLI-054, CLI-056, SEC-021
+// CLI-055, CLI-054, CLI-056, SEC-021, STORE-001, STORE-014
 #[test]
 fn a_new_data_directory_is_made_whole_and_for_the_user_only() {
     let place = Place::new();

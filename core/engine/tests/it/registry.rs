@@ -61,7 +61,7 @@ pub fn suggestions(bench: &Bench, method: &str, params: Value) -> (ErrorKind, St
     (error.kind, error.message, error.suggestions)
 }
 
-// LSP-001, LSPCLI-001, LSPCLI-002, LSPCLI-003, LSPCLI-004, LSPCLI-008, LSPCLI-009, LSPCLI-010, LSPCLI-011, CONF-028
+// LSP-001, LSP-036, LSPCLI-001, LSPCLI-002, LSPCLI-003, LSPCLI-004, LSPCLI-008, LSPCLI-009, LSPCLI-010, LSPCLI-011, CONF-028
 #[test]
 fn a_language_server_is_registered_listed_and_shown() {
     let bench = bench();

@@ -246,3 +246,32 @@ fn default_times_have_the_format_of_written_ones() {
     let now: String = conn.query_row(&format!("SELECT {DEFAULT}"), [], |row| row.get(0)).unwrap();
     assert_eq!(now.parse::<agents_domain::Timestamp>().unwrap().to_string(), now);
 }
+
+// STORE-004: what is made in numbers has a ULID, what a person names has its name
+#[test]
+fn rows_are_found_by_their_ulid_or_their_name() {
+    let folder = folder();
+    open(folder.path());
+    let conn = raw(folder.path());
+    let key = |table: &str| -> Vec<String> {
+        let sql = "SELECT name || ' ' || type FROM pragma_table_info(?1) WHERE pk > 0 ORDER BY pk";
+        let mut statement = conn.prepare(sql).unwrap();
+        statement.query_map([table], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    for (table, column) in [
+        ("plans", "plan_id"),
+        ("decisions", "decision_id"),
+        ("checkpoint_metadata", "checkpoint_id"),
+        ("correction_attempts", "correction_attempt_id"),
+        ("resources", "resource_id"),
+        ("changes", "change_id"),
+        ("validation_attachments", "attachment_id"),
+        ("projects", "name"),
+        ("actions", "name"),
+        ("tools", "name"),
+        ("lsp_servers", "name"),
+        ("automation_profiles", "name"),
+    ] {
+        assert_eq!(key(table), [format!("{column} TEXT")], "{table}");
+    }
+}

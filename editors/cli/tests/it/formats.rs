@@ -117,6 +117,38 @@ fn empty_lists_say_what_there_is_none_of() {
     }
 }
 
+// PLAN-100: the changes of a plan, or those of a correction
+#[test]
+fn a_diff_is_of_a_plan_or_of_a_correction() {
+    let world = World::new();
+    for args in [&["plan", "diff"][..], &["plan", "diff", "01HXM8C2", "--correction", "01HXM9B7"]] {
+        let ran = world.run_in("plain", args);
+        assert_eq!(ran.code, Some(2), "{args:?}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains("--correction"), "{args:?}: {}", ran.stderr);
+    }
+}
+
+// PLAN-019, CLI-013: each line that is about a plan says which, of which tree, and where it stands
+#[test]
+fn the_log_of_a_worker_names_the_plan_in_every_line() {
+    let world = World::registered(&choose_and_edit(0.9));
+    let plan = world.plan(&["-vvv", "--automation-profile", "trusted"]);
+    world.wait_at(&plan, "execute/complete+apply_approval");
+    let log = std::fs::read_to_string(world.data().join("logs/cleveragents.log")).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    for line in log.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let Some(span) = line["spans"].as_array().and_then(|s| s.iter().find(|s| s["name"] == "plan")) else {
+            continue;
+        };
+        assert_eq!((&span["plan_id"], &span["root_plan_id"]), (&plan.as_str().into(), &plan.as_str().into()));
+        assert_eq!((span.get("parent_plan_id"), &span["attempt"]), (None, &1.into()), "{line:#}");
+        seen.insert(format!("{}/{}", span["phase"].as_str().unwrap(), span["state"].as_str().unwrap()));
+    }
+    let places = seen.iter().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(places, ["execute/processing", "strategize/processing"], "{log}");
+}
+
 // CLI-012, CLI-013
 #[test]
 fn logs_never_mix_with_output() {

@@ -315,3 +315,28 @@ fn each_of_these_commands_speaks_every_format() {
         world.json(&args);
     }
 }
+
+// STORE-001, STORE-014: records in the database, everything else in files, all of it below the data directory
+#[test]
+fn a_data_directory_holds_a_database_and_folders_for_the_rest() {
+    let world = World::registered(&choose_and_edit(0.9));
+    let plan = world.plan(&["-v", "--automation-profile", "trusted"]);
+    world.wait_at(&plan, "execute/complete+apply_approval");
+    let names = |path: PathBuf| -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| !name.ends_with("-wal") && !name.ends_with("-shm"))
+            .collect();
+        names.sort();
+        names
+    };
+    // `init` also makes those that are still empty.
+    assert_eq!(names(world.data()), ["blobs", "cleveragents.db", "locks", "logs", "sandboxes"]);
+    assert_eq!(names(world.data().join("sandboxes")), [plan]);
+    assert!(names(world.data().join("logs")).contains(&"cleveragents.log".to_owned()));
+    // Nothing of it is anywhere else in the person's home.
+    let mut home = names(world.dir.path().to_owned());
+    home.retain(|name| !["act.yaml", "data", "repo", "script.json"].contains(&name.as_str()));
+    assert_eq!(home, Vec::<String>::new());
+}

@@ -49,14 +49,18 @@ async fn an_edit_that_is_missing_is_resolved() {
     assert_eq!(world.got("codeAction/resolve").len(), 1);
 }
 
+// LSP-039: edits are worked out, not written
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fix_may_edit_other_files_open_or_not() {
     let elsewhere = json!({"file": "lib/b.py", "match": "bad_(\\w+)", "replace": "good_$1"});
-    let (_, offers) = offers(json!([{"title": "Fix", "replace": "good_$1", "elsewhere": elsewhere}])).await;
+    let (world, offers) =
+        offers(json!([{"title": "Fix", "replace": "good_$1", "elsewhere": elsewhere}])).await;
     assert_eq!(
         only(offers).edits.unwrap(),
         [edit("a.py", (8, 13), "good_x"), edit("lib/b.py", (14, 19), "good_x")]
     );
+    let text = |path: &str| std::fs::read_to_string(world.root().join(path)).unwrap();
+    assert_eq!((text("a.py"), text("lib/b.py")), ("'😀'; bad_x\n".to_owned(), "'漢'; import bad_x\n".to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

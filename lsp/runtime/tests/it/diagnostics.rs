@@ -366,6 +366,23 @@ async fn servers_answer_in_order_of_preference_and_a_dead_one_costs_only_its_own
     assert!(error.contains("none of this workspace's servers"), "{error}");
 }
 
+// LSP-020
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_about_a_file_goes_to_the_server_of_its_language() {
+    let world = World::new(script(json!({})));
+    world.write("a.py", "bad_x\n");
+    world.write("a.rs", "bad_x\n");
+    let rule = json!({"match": "bad_\\w+", "message": "rusty"});
+    let mut rust = fake(world.folder.path(), "rust", json!({ "rules": [rule] }));
+    rust.languages = vec!["rust".into()];
+    let workspace = world.open_with(vec![world.definition.clone(), rust]).await;
+    for (path, server, message) in [("a.py", "local/fake", "bad x"), ("a.rs", "local/rust", "rusty")] {
+        let answer = ask(&workspace, path).await;
+        assert_eq!(answer.server.to_string(), server);
+        assert_eq!(messages(&answer.diagnostics.unwrap()), [message]);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_never_answers_is_asked_a_few_times_not_a_hundred() {
     for mode in ["pull", "none"] {

@@ -131,6 +131,18 @@ fn a_table_sorts_limits_and_sums_for_people_and_keeps_all_for_programs() {
     }
 }
 
+// CLI-179
+#[test]
+fn a_column_says_how_its_values_are_shown_and_only_numbers_are_at_the_right() {
+    let plain = col("name", "Name");
+    assert_eq!((plain.kind, plain.align, plain.width, plain.tone), (Kind::Auto, Align::Left, None, Tone::Plain));
+    assert_eq!(col("n", "N").kind(Kind::Count).align, Align::Right);
+    assert_eq!(col("at", "At").kind(Kind::Time).align, Align::Left);
+    assert_eq!(col("id", "ID").id().kind, Kind::Id);
+    let set = col("name", "Name").align(Align::Center).width(12).tone(Tone::Dim);
+    assert_eq!((set.align, set.width, set.tone), (Align::Center, Some(12), Tone::Dim));
+}
+
 // CLI-180, CLI-192
 #[test]
 fn a_tree_grows_from_json_and_is_cut_for_people_only() {
