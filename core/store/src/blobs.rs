@@ -22,6 +22,9 @@ pub(crate) fn make_folder(path: &Path) -> StoreResult<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|e| error::io(path, &e))
 }
 
+/// Contents from which on the disk is waited for as a whole: each file waited for is a flush of the disk's own cache.
+const MANY: usize = 32;
+
 /// Threads that wait for the disk at the same time. It writes what many wait for in one go.
 const SYNCS: usize = 8;
 
@@ -54,16 +57,32 @@ pub(crate) fn put_all(root: &Path, contents: &[&[u8]]) -> StoreResult<Vec<String
     if fresh.is_empty() {
         return Ok(hashes);
     }
-    in_parallel(&fresh, |new| new.sync().map_err(|e| error::io(&new.temporary, &e)))?;
+    let many = fresh.len() >= MANY;
+    if !(many && sync_all_of(root)) {
+        in_parallel(&fresh, |new| new.sync().map_err(|e| error::io(&new.temporary, &e)))?;
+    }
     for new in &mut fresh {
         let path = path_of(root, &new.hash);
         new.rename(&path).map_err(|e| error::io(&path, &e))?;
     }
-    let folders: Vec<PathBuf> = folders.into_iter().collect();
-    in_parallel(&folders, |folder| {
-        File::open(folder).and_then(|f| f.sync_all()).map_err(|e| error::io(folder, &e))
-    })?;
+    if !(many && sync_all_of(root)) {
+        let folders: Vec<PathBuf> = folders.into_iter().collect();
+        in_parallel(&folders, |folder| {
+            File::open(folder).and_then(|f| f.sync_all()).map_err(|e| error::io(folder, &e))
+        })?;
+    }
     Ok(hashes)
+}
+
+/// Waits once for everything that was written to the file system of a folder; whether that can be done here and was.
+fn sync_all_of(folder: &Path) -> bool {
+    #[cfg(target_os = "linux")]
+    return File::open(folder).is_ok_and(|folder| nix::unistd::syncfs(folder).is_ok());
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = folder;
+        false
+    }
 }
 
 /// A blob on its way; what is not renamed is removed again.

@@ -140,8 +140,9 @@ pub(super) struct Words {
 
 impl Words {
     pub fn new(words: BTreeSet<String>) -> Self {
-        let (names, others) = words.into_iter().partition(|word: &String| word.chars().all(in_name));
-        Self { names, others }
+        let (names, others): (Vec<String>, Vec<String>) =
+            words.into_iter().partition(|word| word.chars().all(in_name));
+        Self { names: names.into_iter().collect(), others }
     }
 
     /// Whether a text has one of them; names count where they are whole.
