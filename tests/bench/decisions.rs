@@ -29,7 +29,7 @@ pub fn measure() -> Vec<Figure> {
     let mut figures = vec![Figure::times("affected subtree, 1,000 decisions", what, &affected).budget("p99", 20.0)];
     let (plan, target) = (plan.to_string(), target.to_string());
     let dry_run = ["plan", "correct", "--mode", "revert", "--guidance", "2", "--dry-run", &target];
-    for (name, args) in [("plan tree, 1,000 decisions", &["plan", "tree", &plan][..]), ("plan correct --dry-run, 1,000 decisions", &dry_run)] {
+    for (name, args) in [("plan tree, 1,000 decisions", &["plan", "tree", &plan][..]), ("plan correct --dry-run, 1,000 decisions", &dry_run[..])] {
         let run = || {
             let output = commands::command(&world, args).output().expect("agents can be started");
             assert!(output.status.success(), "{args:?}: {output:?}");

@@ -231,7 +231,7 @@ impl Worktree {
         let mut edited = Vec::new();
         for some in paths.chunks(500) {
             let some: Vec<&str> = some.iter().map(AsRef::as_ref).collect();
-            match self.edited(&[&["--"], &some[..]].concat()) {
+            match self.edited(&[&["--"][..], &some].concat()) {
                 Ok(found) => edited.extend(found),
                 // Git refuses paths that no tool may write either; whoever writes says so better.
                 Err(_) => {
@@ -245,7 +245,7 @@ impl Worktree {
 
     fn edited(&self, within: &[&str]) -> Result<Vec<String>> {
         let mut paths = BTreeSet::new();
-        for field in nul_fields(&self.list(&[&["-t", "-m", "-d", "-o"], within].concat())?) {
+        for field in nul_fields(&self.list(&[&["-t", "-m", "-d", "-o"][..], within].concat())?) {
             let (Some(tag), Some(path)) = (field.first(), field.get(2..)) else { continue };
             let Some(path) = os_path(path).to_str() else { continue };
             let folders = path.rsplit_once('/').map_or("", |(folders, _)| folders);

@@ -319,8 +319,9 @@ fn each_of_these_commands_speaks_every_format() {
 // STORE-001, STORE-014: records in the database, everything else in files, all of it below the data directory
 #[test]
 fn a_data_directory_holds_a_database_and_folders_for_the_rest() {
-    let world = World::registered(&choose_and_edit(0.9));
-    let plan = world.plan(&["-v", "--automation-profile", "trusted"]);
+    let mut world = World::registered(&choose_and_edit(0.9));
+    world.env.insert("CLEVERAGENTS_LOG_LEVEL", "INFO".to_owned());
+    let plan = world.plan(&["--automation-profile", "trusted"]);
     world.wait_at(&plan, "execute/complete+apply_approval");
     let names = |path: PathBuf| -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(path)
