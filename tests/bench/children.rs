@@ -103,7 +103,10 @@ pub fn measure() -> Vec<Figure> {
         let by_themselves: Duration = (0..CHILDREN).map(|n| place.run(&script(n)).1).sum();
         let place = Place::new();
         let spawns: Vec<Value> = std::iter::once(scripts::decision("all", "subplan_parallel_spawn", None))
-            .chain((0..CHILDREN).map(|n| scripts::spawn(&format!("child-{n}"), Some("all"), &[], &[], &script(n))))
+            .chain(
+                (0..CHILDREN)
+                    .map(|n| scripts::spawn(&format!("child-{n}"), Some("all"), &[], &[], &script(n))),
+            )
             .collect();
         let (plan, took) = place.run(&scripts::handing_on(&spawns));
         let children = place.span(plan);

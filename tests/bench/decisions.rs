@@ -26,10 +26,14 @@ pub fn measure() -> Vec<Figure> {
         assert_eq!(affected.decisions.len(), DECISIONS / 2);
     });
     let what = "what hangs on the decision in the middle, in this process";
-    let mut figures = vec![Figure::times("affected subtree, 1,000 decisions", what, &affected).budget("p99", 20.0)];
+    let mut figures =
+        vec![Figure::times("affected subtree, 1,000 decisions", what, &affected).budget("p99", 20.0)];
     let (plan, target) = (plan.to_string(), target.to_string());
     let dry_run = ["plan", "correct", "--mode", "revert", "--guidance", "2", "--dry-run", &target];
-    for (name, args) in [("plan tree, 1,000 decisions", &["plan", "tree", &plan][..]), ("plan correct --dry-run, 1,000 decisions", &dry_run[..])] {
+    for (name, args) in [
+        ("plan tree, 1,000 decisions", &["plan", "tree", &plan][..]),
+        ("plan correct --dry-run, 1,000 decisions", &dry_run[..]),
+    ] {
         let run = || {
             let output = commands::command(&world, args).output().expect("agents can be started");
             assert!(output.status.success(), "{args:?}: {output:?}");
@@ -37,7 +41,8 @@ pub fn measure() -> Vec<Figure> {
         run();
         let times = repeat(RUNS, run);
         let what = "start to end of the process";
-        figures.push(Figure::times(name, what, &times).budget("p99", 20.0).memory(commands::peak(&world, args)));
+        figures
+            .push(Figure::times(name, what, &times).budget("p99", 20.0).memory(commands::peak(&world, args)));
     }
     figures
 }

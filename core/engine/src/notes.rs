@@ -50,7 +50,9 @@ pub(crate) fn note_of(
     for ((_, path), segments) in all {
         let (Some(from), Some(to)) = (before.remove(&path), after.remove(&path)) else { continue };
         let blob = to.blob;
-        let (Ok(from), Ok(to)) = (String::from_utf8(from.bytes), String::from_utf8(to.bytes)) else { continue };
+        let (Ok(from), Ok(to)) = (String::from_utf8(from.bytes), String::from_utf8(to.bytes)) else {
+            continue;
+        };
         let carried = if from == to { segments } else { carry(&segments, &hunks(&from, &to)) };
         behind.extend(carried.iter().map(|s| s.decision_id));
         let lines = carried.into_iter().map(Into::into).collect();

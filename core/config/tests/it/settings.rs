@@ -128,7 +128,10 @@ fn dotted_nested_quoted_and_inline_keys_are_equal() {
 #[test]
 fn the_last_word_of_a_key_is_no_key() {
     let config = from_file("concurrency = 7\n");
-    assert_eq!(config.integer("plan.concurrency", None), Config::defaults("/x".as_ref()).integer("plan.concurrency", None));
+    assert_eq!(
+        config.integer("plan.concurrency", None),
+        Config::defaults("/x".as_ref()).integer("plan.concurrency", None)
+    );
     assert_eq!(config.warnings().len(), 1, "{:?}", config.warnings());
     assert!(config.warnings()[0].to_string().contains("there is no configuration key `concurrency`"));
     assert_eq!(from_file("plan.concurrency = 7\n").integer("plan.concurrency", None), 7);

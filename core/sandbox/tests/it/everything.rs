@@ -103,7 +103,10 @@ fn a_persons_edits_are_taken_with_what_they_were_and_caches_are_not() {
     fs::rename(root.join("src/b.py"), root.join("src/c.py")).unwrap();
     write(&root.join("new.py"), "new\n");
     write(&root.join(".cache/clangd/index/a.idx"), "x");
-    assert_eq!(worktree.edited_among(&["a.py", "src/c.py", ".gitignore", "gone.py"]).unwrap(), ["a.py", "src/c.py"]);
+    assert_eq!(
+        worktree.edited_among(&["a.py", "src/c.py", ".gitignore", "gone.py"]).unwrap(),
+        ["a.py", "src/c.py"]
+    );
     // What git itself refuses is no reason not to look.
     assert_eq!(worktree.edited_among(&["../out.py", "", "a.py"]).unwrap(), ["a.py"]);
     let taken = worktree.take_edits().unwrap().unwrap();

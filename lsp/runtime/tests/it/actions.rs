@@ -60,7 +60,10 @@ async fn a_fix_may_edit_other_files_open_or_not() {
         [edit("a.py", (8, 13), "good_x"), edit("lib/b.py", (14, 19), "good_x")]
     );
     let text = |path: &str| std::fs::read_to_string(world.root().join(path)).unwrap();
-    assert_eq!((text("a.py"), text("lib/b.py")), ("'😀'; bad_x\n".to_owned(), "'漢'; import bad_x\n".to_owned()));
+    assert_eq!(
+        (text("a.py"), text("lib/b.py")),
+        ("'😀'; bad_x\n".to_owned(), "'漢'; import bad_x\n".to_owned())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

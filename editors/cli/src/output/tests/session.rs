@@ -135,7 +135,10 @@ fn a_table_sorts_limits_and_sums_for_people_and_keeps_all_for_programs() {
 #[test]
 fn a_column_says_how_its_values_are_shown_and_only_numbers_are_at_the_right() {
     let plain = col("name", "Name");
-    assert_eq!((plain.kind, plain.align, plain.width, plain.tone), (Kind::Auto, Align::Left, None, Tone::Plain));
+    assert_eq!(
+        (plain.kind, plain.align, plain.width, plain.tone),
+        (Kind::Auto, Align::Left, None, Tone::Plain)
+    );
     assert_eq!(col("n", "N").kind(Kind::Count).align, Align::Right);
     assert_eq!(col("at", "At").kind(Kind::Time).align, Align::Left);
     assert_eq!(col("id", "ID").id().kind, Kind::Id);
