@@ -88,7 +88,9 @@ impl Place {
     /// From the first child that was made to the last that was done: what comes after is taking their work in.
     fn span(&self, plan: PlanId) -> Duration {
         let events = self.store.view(|r| r.events_after(0, None, usize::MAX)).expect("events can be read");
-        let at = |name: &'static str| events.iter().filter(move |e| e.event_type == name && e.plan_id == Some(plan));
+        let at = |name: &'static str| {
+            events.iter().filter(move |e| e.event_type == name && e.plan_id == Some(plan))
+        };
         let first = at("plan.child_spawned").next().expect("children were made").timestamp;
         let merged = at("plan.child_merged").next().expect("their work was taken in").timestamp;
         Duration::from_millis(merged.millis_since(first))
