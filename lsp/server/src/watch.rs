@@ -283,6 +283,8 @@ impl Watcher {
         for plan in std::mem::take(&mut changes.unknown) {
             look_up(&engine, &mut world, plan, &mut changes);
         }
+        let World { violations, plans, .. } = &mut world;
+        violations.retain(|plan, _| plans.contains_key(plan));
         for plan in &changes.plans {
             let trouble = world.plans.get(plan).is_some_and(|open| is_trouble(open.state));
             if trouble {

@@ -284,7 +284,7 @@ impl World {
     pub fn note_violation(&mut self, plan: PlanId, event: &Event) {
         match event.event_type.as_str() {
             "invariant.violated" => {
-                if let Some(violated) = violated(&event.details).filter(|_| self.plans.contains_key(&plan)) {
+                if let Some(violated) = violated(&event.details) {
                     let known = Arc::make_mut(self.violations.entry(plan).or_default());
                     if !known.contains(&violated) {
                         known.push(violated);
