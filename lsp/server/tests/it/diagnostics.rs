@@ -232,6 +232,8 @@ fn a_failed_validation_shows_at_its_line_until_it_passes() {
     let plan = desk.plan("trusted");
     assert_eq!(desk.at(&plan), "execute/processing+strategy_revision");
     let mut server = desk.editor(pulling());
+    // Until it is open it may be pushed.
+    server.allow("textDocument/publishDiagnostics");
     let uri = desk.open(&mut server, "a.txt");
     let report = pulled(&mut server, &uri, None);
     let found = report["items"].as_array().unwrap();
@@ -246,7 +248,7 @@ fn a_failed_validation_shows_at_its_line_until_it_passes() {
 // Ledger INV-015: a write that an invariant forbids shows where it would have been made, for who looks and who comes later.
 #[test]
 fn a_write_that_an_invariant_forbids_shows_at_its_place() {
-    let edits = [edit("1", "impl/x", "a.txt", 4, 7, "BAD"), edit("2", "impl/x", "b.txt", 0, 1, "B")];
+    let edits = [edit("1", "impl/x", "a.txt", 1, 2, "BAD\n"), edit("2", "impl/x", "b.txt", 0, 1, "B\n")];
     let desk = Desk::new(&[("a.txt", "one\ntwo\nthree\n"), ("b.txt", "b\n")], fix(&edits));
     desk.ok("registry/invariant/add", json!({ "global": true, "text": "No `BAD` in added lines" }));
     let mut early = desk.editor(json!({}));
@@ -262,6 +264,9 @@ fn a_write_that_an_invariant_forbids_shows_at_its_place() {
     assert!(message.contains("was kept from breaking the invariant “No `BAD` in added lines”"), "{message}");
     // An editor that opens later sees the same.
     let mut late = desk.editor(pulling());
+    late.allow("textDocument/publishDiagnostics");
+    late.allow("workspace/diagnostic/refresh");
+    late.allow("workspace/codeLens/refresh");
     let uri = desk.open(&mut late, "a.txt");
     let report = pulled(&mut late, &uri, None);
     assert_eq!(report["items"][0]["code"], "invariant-violated", "{report}");
