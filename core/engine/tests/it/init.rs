@@ -188,6 +188,7 @@ fn a_place_that_cannot_be_is_named_and_nothing_is_left() {
         "{}",
         error.message
     );
+    assert!(error.suggestions[0].starts_with("agents init --data-dir <DIR>"), "{error:?}");
     assert_eq!(std::fs::read(place.data()).unwrap(), b"");
     let below = Config::defaults(&place.data().join("below"));
     let now = (String::new(), String::new());

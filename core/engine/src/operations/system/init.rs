@@ -138,9 +138,9 @@ pub fn standing(data_dir: &Path, config: &Config) -> Result<Standing> {
         Ok(entries) => entries
             .map(|entry| Ok(entry?.file_name()))
             .collect::<std::io::Result<Vec<_>>>()
-            .map_err(|e| refused(data_dir, "read", &e))?,
+            .map_err(|e| way_out(refused(data_dir, "read", &e), data_dir))?,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(e) => return Err(refused(data_dir, "read", &e)),
+        Err(e) => return Err(way_out(refused(data_dir, "read", &e), data_dir)),
     };
     let config_file = file::path_of(config);
     let foreign: Vec<String> = names
@@ -180,12 +180,17 @@ fn is_ours(name: &OsStr, data_dir: &Path, config_file: &Path) -> bool {
 /// When it cannot be made; then nothing has changed. A reset is refused while another process uses the database or an
 /// apply that was cut off waits to be finished.
 pub fn initialize(init: &Init<'_>) -> Result<InitOutput> {
-    attempt(init).map_err(|error| match (error.kind, error.suggestions.is_empty()) {
+    attempt(init).map_err(|error| way_out(error, init.data_dir))
+}
+
+/// What to do where the data directory cannot be used.
+fn way_out(error: Error, data_dir: &Path) -> Error {
+    match (error.kind, error.suggestions.is_empty()) {
         (ErrorKind::Io, true) => error
             .suggest("agents init --data-dir <DIR>  # a folder that you may write to")
-            .suggest(format!("ls -ld {}", init.data_dir.parent().unwrap_or(init.data_dir).display())),
+            .suggest(format!("ls -ld {}", data_dir.parent().unwrap_or(data_dir).display())),
         _ => error,
-    })
+    }
 }
 
 fn attempt(init: &Init<'_>) -> Result<InitOutput> {
