@@ -45,7 +45,7 @@ fn a_worker_that_is_killed_while_a_validation_runs_leaves_no_program_and_the_nex
     assert_eq!(std::fs::read_to_string(&runs).unwrap().lines().count(), 2);
     assert_eq!((repo.text("a.py").as_str(), repo.commits()), ("x = good_one\n", 2));
     let summary = plan.status()["validation_summary"][0].clone();
-    assert_eq!((&summary["passed"], &summary["fixes"]), (&json!(true), &json!(0)), "{summary:#}");
+    assert_eq!((&summary["passed"], &summary["attempt"]), (&json!(true), &json!(1)), "{summary:#}");
 }
 
 /// A plan that waits for an answer in Execute, with an edit of a person in its sandbox.

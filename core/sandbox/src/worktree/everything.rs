@@ -290,8 +290,24 @@ impl Worktree {
     }
 
     /// Brings the sandbox to a commit, but leaves the named files, as somebody edited them, in place as edits. Safe to
-    /// repeat after a death in between.
+    /// repeat after a death in between: what was taken aside is kept by a reference until it is back.
     pub fn restore_around(&self, commit: &CommitId, edited: &[String]) -> Result<()> {
+        let name = format!("{}kept/around", self.state.ref_prefix);
+        let listed = self.git.line(["for-each-ref", "--format=%(objectname)", name.as_str()])?;
+        let mut edited = edited.to_vec();
+        if let Ok(held) = listed.parse::<CommitId>() {
+            // A process died before it had put everything back; what was edited since is newer.
+            let parent: CommitId = self.git.call(["rev-parse", &format!("{held}^1")]).id()?;
+            let changed = changed_paths(&self.repository, &parent, &held)?;
+            let missing: Vec<String> = changed
+                .into_iter()
+                .flat_map(|c| c.old_path.into_iter().chain([c.path]))
+                .filter(|path| !edited.contains(path))
+                .collect();
+            self.restore_paths(&held, &missing)?;
+            edited.extend(missing);
+        }
+        let edited = &edited[..];
         let head = self.head()?;
         let (holds, paths) = if edited.is_empty() {
             let subject = self.git.line([
@@ -311,9 +327,11 @@ impl Worktree {
         } else {
             (self.checkpoint(EDITS, edited)?, edited.to_vec())
         };
+        self.git.run(["update-ref", name.as_str(), holds.as_str()])?;
         fault::point("around.held");
         self.restore(commit)?;
         fault::point("around.restored");
-        self.restore_paths(&holds, &paths)
+        self.restore_paths(&holds, &paths)?;
+        self.git.run(["update-ref", "-d", name.as_str()]).map(drop)
     }
 }
