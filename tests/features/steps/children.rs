@@ -196,6 +196,7 @@ fn starts_all(story: &mut Story) {
 /// Starts child plans and their phases until something else is asked.
 #[when("the person lets every child plan go on")]
 fn lets_go_on(story: &mut Story) {
+    story.settle();
     for _ in 0..30 {
         let asked = story.plan().status()["awaiting"]["kind"].clone();
         if asked == "spawn" {

@@ -1,17 +1,24 @@
 //! Running a command of a validation: no shell unless asked, a clean environment, bounded time and output, and nothing
-//! of it outlives the run, the cancelling of the plan, or the death of the worker.
+//! of it outlives the run, the cancelling of the plan, or the death of the worker. What it starts in a session of its own is
+//! found by a mark in the environment.
 
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
 /// How much of each stream is kept: its end.
 const KEPT: usize = 512 * 1024;
+
+/// The variable that marks all processes of one run.
+const MARK: &str = "CLEVERAGENTS_RUN";
+
+/// How often strays are looked for: those found may be starting others.
+const LOOKS: usize = 20;
 
 /// How long the streams are read on after the command itself has ended.
 const LINGER: Duration = Duration::from_millis(500);
@@ -53,25 +60,52 @@ pub(super) struct Kept {
     pub dropped: u64,
 }
 
-/// A process group that ends with this value.
-struct Group(Pid);
+/// A process group that ends with this value, and what has left it.
+struct Group {
+    leader: Pid,
+    mark: String,
+}
 
 impl Drop for Group {
     fn drop(&mut self) {
         // What it left behind goes with it, the watcher too.
-        let _ = killpg(self.0, Signal::SIGKILL);
+        let _ = killpg(self.leader, Signal::SIGKILL);
+        for _ in 0..LOOKS {
+            let strays = marked(&self.mark);
+            if strays.is_empty() {
+                return;
+            }
+            for stray in strays {
+                let _ = kill(stray, Signal::SIGKILL);
+            }
+        }
     }
+}
+
+/// The living processes with this mark; none where the system does not tell (it does in `/proc` on Linux).
+fn marked(mark: &str) -> Vec<Pid> {
+    let line = format!("{MARK}={mark}");
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw));
+    // Of a dead one that nobody has waited for there is nothing to read.
+    pids.filter(|pid| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == line.as_bytes())
+    })
+    .collect()
 }
 
 /// Runs a job to its end. Dropping the future ends the job. `Err` is why it could not be started.
 pub(super) async fn run(job: &Job) -> Result<Ended, String> {
     let shown = job.program.display();
+    let mark = crate::clock::ulid().to_string();
     let mut child = Command::new("/bin/sh")
         .args(["-c", GUARD, "guard"])
         .arg(&job.program)
         .args(&job.args)
         .env_clear()
         .envs(job.env.iter().map(|(name, value)| (name, value)))
+        .env(MARK, &mark)
         .current_dir(&job.directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -79,7 +113,8 @@ pub(super) async fn run(job: &Job) -> Result<Ended, String> {
         .process_group(0)
         .spawn()
         .map_err(|e| format!("{shown} cannot be started: {e}"))?;
-    let group = child.id().and_then(|id| i32::try_from(id).ok()).map(|id| Group(Pid::from_raw(id)));
+    let leader = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+    let group = leader.map(|leader| Group { leader, mark });
     // Held until the end: when it closes, the watcher acts.
     let pipe = child.stdin.take();
     let mut stdout = Tail::default();
@@ -194,13 +229,27 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(20));
         let pids = std::fs::read_to_string(file).unwrap();
         assert_eq!(pids.lines().count(), 2);
+        pids.lines().for_each(assert_dead);
+    }
+
+    // VALID-020
+    #[test]
+    fn what_it_starts_in_a_session_of_its_own_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let start = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 600", file.display());
+        let wait = format!("until [ -e {} ]; do :; done", file.display());
+        let ended = go(&job(&format!("setsid sh -c '{start}' >/dev/null 2>&1 & {wait}"), 20));
+        assert!(ended.status.unwrap().success());
+        assert_dead(std::fs::read_to_string(file).unwrap().trim());
+    }
+
+    fn assert_dead(pid: &str) {
         let deadline = Instant::now() + Duration::from_secs(10);
-        for pid in pids.lines() {
-            let pid = Pid::from_raw(pid.parse().unwrap());
-            while nix::sys::signal::kill(pid, None).is_ok() && !is_zombie(pid) {
-                assert!(Instant::now() < deadline, "{pid} is alive");
-                std::thread::yield_now();
-            }
+        let pid = Pid::from_raw(pid.parse().unwrap());
+        while kill(pid, None).is_ok() && !is_zombie(pid) {
+            assert!(Instant::now() < deadline, "{pid} is alive");
+            std::thread::yield_now();
         }
     }
 
