@@ -38,6 +38,9 @@ pub struct Script {
     /// The steps of Strategize when it is done again, told by the first step getting guidance; `strategize` unless given.
     #[serde(default)]
     pub again: Vec<Step>,
+    /// The scripts of plans that are asked for something else, by their whole prompt.
+    #[serde(default)]
+    pub prompts: std::collections::BTreeMap<String, Script>,
 }
 
 /// One step of a script.
@@ -124,8 +127,11 @@ impl Scripted {
                 .map_err(|error| failure(format!("argument `script` is not JSON: {error}")))?,
             script => script,
         };
-        let script: Script = serde_json::from_value(fill(script, host)?)
+        let mut script: Script = serde_json::from_value(fill(script, host)?)
             .map_err(|error| failure(format!("the script does not fit: {error}")))?;
+        if let Some(own) = script.prompts.remove(&input.description) {
+            script = own;
+        }
         let begun = input.state.get("step").is_some();
         let again = match input.state.get("again") {
             Some(again) => again == true,

@@ -7,6 +7,7 @@ use crate::Timestamp;
 use crate::changes::Change;
 use crate::decision::Decision;
 use crate::ids::{ChangeId, CheckpointId, CorrectionId, DecisionId, PlanId, ResourceId};
+use crate::plan::children::Spawn;
 use crate::plan::{Guidance, Phase};
 
 /// How a decision is corrected.
@@ -62,6 +63,8 @@ pub struct CorrectionAttempt {
     pub child_plan_id: Option<PlanId>,
     /// Why it failed.
     pub failure: Option<String>,
+    /// Who asked for it.
+    pub created_by: String,
     /// When it was asked for.
     pub created_at: Timestamp,
     /// When it was completed or failed.
@@ -104,6 +107,9 @@ pub struct Rewind {
     pub calls: Vec<(i64, DecisionId)>,
     /// Decisions whose tool calls are to be carried out again, besides those of `fallen`.
     pub recalled: Vec<DecisionId>,
+    /// Child plans that stand otherwise afterwards: what was taken in of them is taken in again, and what was made after
+    /// the point returned to is only decided.
+    pub spawns: Vec<Spawn>,
     /// Where the actor goes on.
     pub resume: ResumeAt,
     /// What the next step shall know.
@@ -180,6 +186,8 @@ pub struct CheckpointMark {
     pub changes: Vec<ChangeId>,
     /// The tool calls.
     pub calls: Vec<i64>,
+    /// The child plans.
+    pub spawns: Vec<Spawn>,
     /// The actor's run, from which what is not done yet is done and the rest answered from the record: a blob; `None` at
     /// the beginning of Execute.
     pub run: Option<String>,

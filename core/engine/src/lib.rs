@@ -163,7 +163,13 @@ impl Engine {
     pub fn ensure_workers(&self) -> Result<Vec<PlanId>> {
         sandboxes::sweep(self);
         let mut started = Vec::new();
-        let runnable = self.view(|r| r.runnable_plans())?;
+        let mut runnable = Vec::new();
+        for plan in self.view(|r| r.runnable_plans())? {
+            let home = self.home_of(plan)?;
+            if !runnable.contains(&home) {
+                runnable.push(home);
+            }
+        }
         self.starts().retain(|plan, _| runnable.contains(plan));
         for plan in runnable {
             let due = self.starts().get(&plan).is_none_or(|(at, count)| {
@@ -205,11 +211,18 @@ impl Engine {
         })
     }
 
+    /// Whether a live worker has the plan: its own, or the one of the tree it is part of.
+    pub(crate) fn is_attended(&self, plan: PlanId) -> Result<bool> {
+        Ok(self.store.is_leased(plan)? || self.store.is_leased(self.home_of(plan)?)?)
+    }
+
     fn start_worker(&self, plan: PlanId) -> Result<()> {
         let home = self.home_of(plan)?;
         if home != plan {
             // The worker of the tree has the child too, as soon as the tree is worked on.
-            let wanted = self.view(|r| r.plan(home))?.is_some_and(|p| p.status().wants_worker());
+            let wanted = self.view(|r| {
+                Ok(r.plan(home)?.is_some_and(|p| p.status().wants_worker()) || r.rewind(plan)?.is_some())
+            })?;
             if !wanted || self.store.is_leased(home)? {
                 return Ok(());
             }

@@ -54,6 +54,13 @@ pub(crate) fn full_context(engine: &Engine, w: &dyn Writer, plan: &Plan) -> Resu
     let others = w.processing_count()?.saturating_sub(u32::from(taken));
     Ok(Context {
         confidence: phase_confidence(w, plan)?,
+        // One that is added to an applied plan goes its own way.
+        child: plan
+            .parent_plan_id
+            .map(|id| w.plan(id))
+            .transpose()?
+            .flatten()
+            .is_some_and(|p| !p.status().ended()),
         slots_free: plan.parent_plan_id.is_some() || i64::from(others) < slots(engine),
         ..context_of(plan)
     })
@@ -115,6 +122,9 @@ pub(crate) fn advance_in(
         let found = found.map(|failure| failure.message);
         start_over(engine, w, plan, found.filter(|_| effects.contains(&Effect::RollBackExecuteWork)))?;
         worker::start_children_over(engine, w, plan)?;
+    }
+    if *event == Event::Execute && plan.commanded && plan.phase == Phase::Execute {
+        worker::command_children(engine, w, plan)?;
     }
     if plan.parent_plan_id.is_some() {
         worker::child_moved(engine, w, plan)?;

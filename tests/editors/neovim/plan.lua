@@ -1,161 +1,14 @@
 -- A plan as a person meets it in Neovim: what waits is a diagnostic, code actions answer and apply, hover tells why.
 -- Run by `run` next to this file; prints a line per fact and leaves with 0 when all of them hold.
 
-local env = vim.env
-local world, agents = assert(env.AGENTS_WORLD), assert(env.AGENTS)
-local repo = world .. '/repo'
-local file = repo .. '/app/main.py'
-local LONG = 60000
+local w = dofile(vim.fs.joinpath(vim.fs.dirname(debug.getinfo(1, 'S').source:sub(2)), 'world.lua'))
+local check, wait, act, hover, read, must = w.check, w.wait, w.act, w.hover, w.read, w.must
+local standing, pending, line_with, repo, file = w.standing, w.pending, w.line_with, w.repo, w.file
 
--- facts ----------------------------------------------------------------------------------------------------------------
-
-local function say(line) io.stdout:write(line, '\n') end
-
-local function give_up(what, more)
-  say('FAILED - ' .. what)
-  if more ~= nil then say(type(more) == 'string' and more or vim.inspect(more)) end
-  say('messages of the server: ' .. vim.inspect(_G.server_messages or {}))
-  os.exit(1)
-end
-
-local function check(what, holds, more)
-  if not holds then give_up(what, more) end
-  say('ok - ' .. what)
-end
-
--- Waits until `ask` gives something; what it gave.
-local function wait(what, ask, more)
-  local found
-  vim.wait(LONG, function()
-    found = ask()
-    return found ~= nil and found ~= false
-  end, 20)
-  if not found then give_up(what .. ': not in time', more and more()) end
-  say('ok - ' .. what)
-  return found
-end
-
--- the world ------------------------------------------------------------------------------------------------------------
-
-local function run(cmd, cwd)
-  local done = vim.system(cmd, { cwd = cwd or world, text = true }):wait(LONG)
-  return done.code, done.stdout or '', done.stderr or ''
-end
-
-local function must(cmd, cwd)
-  local code, out, err = run(cmd, cwd)
-  if code ~= 0 then give_up(table.concat(cmd, ' '), out .. err) end
-  return vim.trim(out)
-end
-
-local function cli(...)
-  return vim.json.decode(must({ agents, '--format', 'json', ... }), { luanil = { object = true, array = true } }).data
-end
-
-local function write(path, text)
-  vim.fn.mkdir(vim.fs.dirname(path), 'p')
-  local out = assert(io.open(path, 'w'))
-  out:write(text)
-  out:close()
-end
-
-local function read(path)
-  local input = assert(io.open(path))
-  local text = input:read('*a')
-  input:close()
-  return text
-end
-
-write(file, 'import os\nimport sys\n\n\ndef main():\n    print(f"hello", sys.argv)\n')
-must({ 'git', 'init', '-q', '-b', 'main', repo })
-must({ 'git', 'config', 'user.name', 'Ada Example' }, repo)
-must({ 'git', 'config', 'user.email', 'ada@example.invalid' }, repo)
-must({ 'git', 'add', '-A' }, repo)
-must({ 'git', 'commit', '-q', '-m', 'start' }, repo)
-write(world .. '/ruff.yaml', ('name: local/ruff\nlanguages: [python]\ncommand: "%s"\nargs: [server]\n'):format(env.RUFF))
-write(world .. '/fix.yaml', [[
-name: local/fix-diagnostics
-description: Fix what the language servers report
-definition_of_done: Nothing that has an agreed fix is left
-strategy_actor: builtin/fix-diagnostics
-execution_actor: builtin/fix-diagnostics
-]])
-cli('resource', 'add', 'git-checkout', 'local/repo', '--path', repo)
-cli('project', 'create', 'local/app', '--resource', 'local/repo')
-cli('lsp', 'add', '--config', world .. '/ruff.yaml')
-cli('action', 'create', '--config', world .. '/fix.yaml')
-local plan = cli('plan', 'use', 'local/fix-diagnostics', 'local/app', '--automation-profile', 'review').plan_id
-local function standing()
-  local status = cli('plan', 'status', plan)
-  return ('%s/%s+%s'):format(status.phase, status.state, status.awaiting and status.awaiting.kind or 'nothing')
-end
+w.plan('review')
 check('a plan waits for a decision', standing() == 'strategize/processing+decision', standing())
-
--- the editor -----------------------------------------------------------------------------------------------------------
-
-_G.server_messages = {}
-vim.lsp.handlers['window/showMessage'] = function(_, params) table.insert(_G.server_messages, params.message) end
-local happened = {}
-vim.lsp.handlers['agents/event'] = function(_, params) table.insert(happened, params) end
--- One who always takes the first of what is offered.
-vim.ui.select = function(items, _, choose) choose(items[1], 1) end
-
-check('Neovim is 0.11 or newer', vim.fn.has('nvim-0.11') == 1, tostring(vim.version()))
-vim.cmd.filetype('on')
-local exited, id
--- As people have it in their settings: started for a file's type, shared by all of them.
-vim.api.nvim_create_autocmd('FileType', {
-  pattern = 'python',
-  callback = function()
-    id = vim.lsp.start({
-      name = 'agents',
-      cmd = { agents, 'lsp', 'serve', '--log-file', world .. '/serve.log' },
-      root_dir = repo,
-      on_exit = function(code, signal) exited = { code = code, signal = signal } end,
-    })
-  end,
-})
-vim.cmd.edit(vim.fn.fnameescape(file))
-local buffer = vim.api.nvim_get_current_buf()
-check('a server is started for the file', id ~= nil)
-local client = wait('the server starts', function()
-  local found = vim.lsp.get_client_by_id(id)
-  return found and found.initialized and found
-end)
-check('it is attached', vim.lsp.buf_is_attached(buffer, id))
-client:request_sync('agents/subscribe', vim.empty_dict(), LONG, buffer)
-
-local function pending()
-  return vim.tbl_filter(function(d) return d.source == 'cleveragents' end, vim.diagnostic.get(buffer))
-end
-
-local function line_with(text)
-  for number, line in ipairs(vim.api.nvim_buf_get_lines(buffer, 0, -1, false)) do
-    if line:find(text, 1, true) then return number end
-  end
-  give_up('no line has ' .. text, vim.api.nvim_buf_get_lines(buffer, 0, -1, false))
-end
-
-local function act(title)
-  vim.lsp.buf.code_action({ apply = true, filter = function(action) return action.title:find(title, 1, true) ~= nil end })
-end
-
--- The text of a floating window that `vim.lsp.buf.hover` opens over a line.
-local function hover(text)
-  for _, window in ipairs(vim.api.nvim_list_wins()) do
-    if vim.api.nvim_win_get_config(window).relative ~= '' then vim.api.nvim_win_close(window, true) end
-  end
-  local line = line_with(text)
-  vim.api.nvim_win_set_cursor(0, { line, math.max(vim.fn.indent(line), 1) })
-  vim.lsp.buf.hover()
-  return wait('hover over ' .. text .. ' shows something', function()
-    for _, window in ipairs(vim.api.nvim_list_wins()) do
-      if vim.api.nvim_win_get_config(window).relative ~= '' then
-        return table.concat(vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(window), 0, -1, false), '\n')
-      end
-    end
-  end)
-end
+local id = w.edit()
+local buffer, client = w.buffer, w.client
 
 -- what waits -----------------------------------------------------------------------------------------------------------
 
@@ -181,7 +34,7 @@ while standing() ~= 'execute/complete+apply_approval' do
 end
 check('decisions were answered', answered >= 2, answered)
 wait('no diagnostic is left', function() return #pending() == 0 end)
-check('the editor was told what happened', #happened > 0)
+check('the editor was told what happened', #w.happened > 0)
 
 -- executed, not applied ------------------------------------------------------------------------------------------------
 
@@ -226,7 +79,7 @@ told = hover('import sys')
 check('hover tells the decision of the line that was deleted there', told:find('F401', 1, true) ~= nil, told)
 
 client:stop()
-wait('the server stops when it is asked', function() return exited end)
-check('without an error', exited.code == 0, exited)
-say('Neovim: all of this holds')
+wait('the server stops when it is asked', function() return w.exited end)
+check('without an error', w.exited.code == 0, w.exited)
+w.say('Neovim: all of this holds')
 os.exit(0)

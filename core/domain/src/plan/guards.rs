@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Phase;
 use crate::profile::Profile;
 
 /// What is known of a tool.
@@ -166,6 +167,21 @@ pub struct Spending {
     pub warned: Vec<Measure>,
     /// What the estimation actor said.
     pub estimate: Option<Estimate>,
+    /// What each phase has cost, all its attempts together.
+    pub phases: BTreeMap<Phase, PhaseSpending>,
+}
+
+/// What a phase has cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseSpending {
+    /// Steps of its actor.
+    pub steps: u32,
+    /// US dollars.
+    pub cost_usd: f64,
+    /// Tokens of models, both ways.
+    pub tokens: u64,
+    /// Milliseconds its actor worked.
+    pub worked_ms: u64,
 }
 
 /// What Execute is expected to cost.
@@ -180,6 +196,19 @@ pub struct Estimate {
 }
 
 impl Spending {
+    /// Counts a step of a phase's actor.
+    pub fn count(&mut self, phase: Phase, cost_usd: f64, tokens: u64, worked_ms: u64) {
+        let cost_usd = if cost_usd.is_finite() { cost_usd.max(0.0) } else { 0.0 };
+        self.cost_usd += cost_usd;
+        self.tokens = self.tokens.saturating_add(tokens);
+        self.worked_ms = self.worked_ms.saturating_add(worked_ms);
+        let of = self.phases.entry(phase).or_default();
+        of.steps = of.steps.saturating_add(1);
+        of.cost_usd += cost_usd;
+        of.tokens = of.tokens.saturating_add(tokens);
+        of.worked_ms = of.worked_ms.saturating_add(worked_ms);
+    }
+
     /// Lets the plan go on over the limit it waits at: by as much again.
     pub fn extend(&mut self) {
         let Some(reached) = self.reached.take() else { return };

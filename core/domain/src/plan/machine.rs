@@ -155,6 +155,8 @@ pub enum Event {
     },
     /// A child plan that was waited for, or that failed, is worked on again.
     ChildMoved,
+    /// A child plan that was done does its work anew: what of it was taken in is so no more (C-60).
+    ChildReopened,
     /// Something failed that may work when tried again.
     TransientFailure(PlanFailure),
     /// A step failed.

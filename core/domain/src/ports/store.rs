@@ -238,8 +238,8 @@ pub trait PlanReads {
     fn plan_rows(&self, filter: &PlanFilter) -> StoreResult<Vec<PlanRow>>;
     /// Full ids that start with an upper-case prefix, at most `limit`.
     fn plans_starting(&self, prefix: &str, limit: usize) -> StoreResult<Vec<PlanId>>;
-    /// Plans that want a worker of their own: queued or processing, and not awaiting a person. A child plan wants one
-    /// only while it is applied, or when its parent is; before that the root's worker has it.
+    /// Plans that want a worker: queued or processing, and not awaiting a person, or about to be taken back. A child plan
+    /// that is not taken back wants one only while it is applied, or when its parent is; before that the root's has it.
     fn runnable_plans(&self) -> StoreResult<Vec<PlanId>>;
     /// Root plans that are worked on: processing, and not awaiting a person.
     fn processing_count(&self) -> StoreResult<u32>;
@@ -393,6 +393,8 @@ pub trait CorrectionReads {
     /// Those that are executing on any plan below a root.
     fn executing_corrections(&self, root: PlanId) -> StoreResult<Vec<CorrectionAttempt>>;
     fn rewind(&self, plan: PlanId) -> StoreResult<Option<Rewind>>;
+    /// The plans that have one.
+    fn rewinding(&self) -> StoreResult<Vec<PlanId>>;
     /// Those that stand, in the order carried out.
     fn tool_calls(&self, plan: PlanId) -> StoreResult<Vec<ToolCall>>;
     /// The decisions behind calls, taken back or not, in the order of the ids given.

@@ -7,13 +7,14 @@ use agents_domain::checkpoint::Tier;
 use agents_domain::correction::{ResourceRewind, ResumeAt, RewindTo};
 use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::{ChangeId, DecisionId, ResourceId};
+use agents_domain::plan::children::Spawn;
 use agents_domain::plan::{Phase, State};
 use agents_domain::ports::store::{PlanRow, Reader};
 use agents_domain::provenance::hunks;
 use agents_domain::replay::{self, Moved};
 use agents_domain::{Error, Result, tree};
 
-use super::{Facts, made_in, made_in_execute, run_before};
+use super::{Facts, children, made_in, made_in_execute, run_before};
 use crate::checkpoints::tier_of;
 use crate::{Engine, clock};
 
@@ -41,6 +42,8 @@ pub(crate) struct Scope {
     pub rewritten: Vec<Change>,
     /// Decisions that stay, whose tool calls are to be made again.
     pub recalled: Vec<DecisionId>,
+    /// Child plans that stay and are taken in again.
+    pub spawns: Vec<Spawn>,
     pub resume: ResumeAt,
     pub warnings: Vec<String>,
 }
@@ -59,16 +62,29 @@ pub(crate) fn scope(engine: &Engine, r: &dyn Reader, facts: &Facts, target: &Dec
             let affected = tree::affected(target.decision_id, &facts.decisions, &facts.child_plans())?;
             Falls { decisions: affected.decisions, plans: affected.plans, ..Falls::default() }
         }
-        Phase::Strategize => whole_execute(facts, target, &in_execute)?,
+        Phase::Strategize => {
+            // Without work to take back there is nothing that could be out of reach.
+            if !facts.changes.is_empty() {
+                tier = tier_of(engine, r, &facts.plan, None)?.tier;
+            }
+            whole_execute(facts, target, &in_execute)?
+        }
         Phase::Execute | Phase::Apply => {
-            let fine = fine(engine, facts, target, &in_execute)?;
+            let conflict = children::in_conflict(facts);
+            let fine = match conflict {
+                Some(_) => None,
+                None => fine(engine, facts, target, &in_execute)?,
+            };
             let falling = fine.iter().flat_map(|falls| falls.decisions.iter().copied()).collect();
             let verdict = tier_of(engine, r, &facts.plan, Some(&falling))?;
             tier = verdict.tier;
             match fine {
                 Some(falls) if tier == Tier::Full => falls,
                 fine => {
-                    let gone = fine.is_none().then(|| "a stored text is gone".to_owned());
+                    let gone = fine.is_none().then(|| match conflict {
+                        Some(child) => format!("the conflicts with child plan {child} are not resolved"),
+                        None => "a stored text is gone".to_owned(),
+                    });
                     let why: Vec<String> = verdict.reasons.into_iter().chain(gone).collect();
                     warnings.push(format!("All of Execute is taken back and done again: {}", why.join("; ")));
                     tier = tier.min(Tier::Phase);
@@ -296,6 +312,7 @@ fn finish(
     let children: Vec<PlanRow> =
         facts.family.iter().filter(|row| falls.plans.contains(&row.plan_id)).cloned().collect();
     let dropped: BTreeSet<ChangeId> = falls.undone.iter().copied().collect();
+    let spawns = children::taken_in_again(facts, &fallen, &dropped);
     let rewritten: BTreeSet<(ResourceId, &str)> =
         falls.rewritten.iter().map(|c| (c.resource_id, c.path.as_str())).collect();
     let artifacts: BTreeSet<String> = facts
@@ -310,6 +327,16 @@ fn finish(
         let (they, are) = if n == 1 { ("decision has", "it is") } else { ("decisions have", "they are") };
         warnings.push(format!(
             "{n} later {they} written over the same lines, so {are} taken back and made again too"
+        ));
+    }
+    if !spawns.is_empty() {
+        warnings.push(format!(
+            "What {} did stays and is taken in again",
+            if spawns.len() == 1 {
+                "1 child plan".to_owned()
+            } else {
+                format!("{} child plans", spawns.len())
+            }
         ));
     }
     for child in children.iter().filter(|c| c.state == State::Processing) {
@@ -328,6 +355,7 @@ fn finish(
         undone: falls.undone,
         rewritten: falls.rewritten,
         recalled: falls.recalled,
+        spawns,
         resume: ResumeAt { phase, run },
         warnings,
     })

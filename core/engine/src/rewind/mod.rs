@@ -5,6 +5,7 @@
 //! sandboxes to where they belong and settles the rest (decisions, writes, tool calls, the actor's run) in one
 //! transaction, which also forgets the rewind. Killed before that, the next worker does the same again.
 
+mod children;
 pub(crate) mod correction;
 pub(crate) mod rollback;
 
@@ -16,7 +17,8 @@ use agents_domain::correction::{
     CheckpointMark, CorrectionAttempt, CorrectionState, FileState, Rewind, RewindCause, RewindTo, ToolCall,
 };
 use agents_domain::decision::{Decision, DecisionType};
-use agents_domain::ids::{DecisionId, PlanId, ResourceId};
+use agents_domain::ids::{ChangeId, DecisionId, PlanId, ResourceId};
+use agents_domain::plan::children::Spawn;
 use agents_domain::plan::{Phase, Plan, State};
 use agents_domain::ports::store::{ActorRun, PlanFilter, PlanRow, Reader, StoreResult, Writer};
 use agents_domain::{Error, ErrorKind, Result};
@@ -33,22 +35,29 @@ pub(crate) struct Facts {
     pub changes: Vec<Change>,
     pub calls: Vec<ToolCall>,
     pub checkpoints: Vec<Checkpoint>,
-    /// Every plan of the same tree.
+    /// Every plan that has a parent.
     pub family: Vec<PlanRow>,
+    pub spawns: Vec<Spawn>,
+    /// Writes by which work of a child plan was taken in, with the child.
+    pub taken_in: BTreeMap<ChangeId, PlanId>,
 }
 
 impl Facts {
     pub fn load(r: &dyn Reader, id: PlanId) -> StoreResult<Option<Self>> {
         let Some(plan) = r.plan(id)? else { return Ok(None) };
         let all = r.plan_rows(&PlanFilter::default())?;
-        Ok(Some(Self {
+        let mut facts = Self {
             decisions: r.decisions(id)?,
             changes: r.changes(id)?,
             calls: r.tool_calls(id)?,
             checkpoints: r.checkpoints(id)?,
             family: all.into_iter().filter(|row| row.parent_plan_id.is_some()).collect(),
+            spawns: r.spawns(id)?,
+            taken_in: BTreeMap::new(),
             plan,
-        }))
+        };
+        facts.taken_in = children::taken_in(r, &facts)?;
+        Ok(Some(facts))
     }
 
     /// Pairs of parent and child.
@@ -128,6 +137,7 @@ pub(crate) fn standing(engine: &Engine, r: &dyn Reader, plan: &Plan) -> Result<C
         decisions: active.map(|d| d.decision_id).filter(|id| in_execute.contains(id)).collect(),
         changes: r.changes(id)?.iter().map(|c| c.change_id).collect(),
         calls: r.tool_calls(id)?.iter().map(|c| c.id).collect(),
+        spawns: r.spawns(id)?,
         run: r.actor_run(id, Phase::Execute)?.and_then(|run| run.before),
     })
 }
@@ -191,6 +201,9 @@ pub(crate) fn settle(
     }
     for (call, decision) in &rewind.calls {
         w.reinstate_tool_call(*call, *decision)?;
+    }
+    for spawn in &rewind.spawns {
+        w.put_spawn(spawn)?;
     }
     for (resource, commit) in commits {
         let Some(sandbox) = plan.sandboxes.iter_mut().find(|s| s.resource_id == *resource) else { continue };

@@ -8,9 +8,10 @@ use agents_domain::correction::{CheckpointMark, ResourceRewind, ResumeAt, Rewind
 use agents_domain::decision::{Approval, Decision};
 use agents_domain::ids::{ChangeId, DecisionId, PlanId};
 use agents_domain::plan::Phase;
+use agents_domain::plan::children::Spawn;
 use agents_domain::{Error, Result, tree};
 
-use super::{Facts, file_states, made_in_execute};
+use super::{Facts, children, file_states, made_in_execute};
 use crate::{Engine, clock};
 
 /// What a rollback takes back and brings again.
@@ -26,7 +27,9 @@ pub(crate) struct Scope {
     pub calls: Vec<(i64, DecisionId)>,
     pub recalled: Vec<DecisionId>,
     pub resume: ResumeAt,
-    /// Child plans of the decisions that fall.
+    /// Child plans that stand otherwise at the checkpoint.
+    pub spawns: Vec<Spawn>,
+    /// Child plans that were made later.
     pub children: Vec<PlanId>,
     /// Files that become others than they are, and whether they are there afterwards.
     pub files: BTreeMap<String, bool>,
@@ -49,6 +52,7 @@ fn mark_of(engine: &Engine, facts: &Facts, checkpoint: &Checkpoint) -> Result<Ch
             .collect(),
         changes: facts.changes.iter().filter(|c| before(c.created_at)).map(|c| c.change_id).collect(),
         calls: facts.calls.iter().filter(|c| before(c.created_at)).map(|c| c.id).collect(),
+        spawns: children::before(facts, |c| before(c.created_at), checkpoint.created_at),
         run: None,
     })
 }
@@ -91,8 +95,11 @@ pub(crate) fn scope(engine: &Engine, facts: &Facts, checkpoint: &Checkpoint) -> 
         .map(|at| ResourceRewind { resource_id: at.resource_id, to: RewindTo::Commit(at.commit.clone()) });
     let child_of = |d: &&Decision| fallen.contains(&d.decision_id);
     let direct = facts.decisions.iter().filter(child_of).flat_map(|d| d.downstream_plans.iter().copied());
+    let (spawns, mut given_up) = children::as_at(facts, &mark.spawns);
+    given_up.extend(direct);
     Ok(Scope {
-        children: direct.collect::<BTreeSet<_>>().into_iter().collect(),
+        children: children::with_all_below(facts, given_up),
+        spawns,
         tool_calls: lost.len(),
         recalled: lost.iter().map(|c| c.decision_id).collect::<BTreeSet<_>>().into_iter().collect(),
         calls: engine

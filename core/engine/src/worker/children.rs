@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agents_domain::Error;
 use agents_domain::checkpoint::Trigger;
 use agents_domain::ids::PlanId;
 use agents_domain::plan::children::{Next, Spawn, Stage, Standing};
@@ -38,6 +39,10 @@ impl Worker<'_> {
         self.give_another_chance()?;
         loop {
             let plan = self.plan()?;
+            let rewinding = self.engine.view(|r| r.rewinding())?;
+            if rewinding.contains(&self.id) {
+                return Err(Stop::Moved);
+            }
             if plan.phase != Phase::Execute || plan.state != State::Processing || plan.awaiting.is_some() {
                 return Ok(());
             }
@@ -91,9 +96,11 @@ impl Worker<'_> {
                 let Some(row) = member.row.as_ref().filter(|row| !pool.holds(row.plan_id)) else {
                     continue;
                 };
-                let due = family.standing(at) == Standing::Running
+                // One that waits for a person is brought back all the same.
+                let back = rewinding.contains(&row.plan_id);
+                let due = (back || family.standing(at) == Standing::Running)
                     && pool.len() < plan.subplan.max_parallel.max(1) as usize;
-                if due && (runnable(row) || self.try_again(&plan, row.plan_id)?) {
+                if due && (back || runnable(row) || self.try_again(&plan, row.plan_id)?) {
                     pool.start(self.engine, row.plan_id, limit)?;
                 }
             }
@@ -442,11 +449,43 @@ pub(crate) fn start_over(engine: &Engine, w: &dyn Writer, parent: &Plan) -> agen
     Ok(())
 }
 
+/// A command that starts a parent's Execute starts what was appended to it before that, too.
+pub(crate) fn commanded(engine: &Engine, w: &dyn Writer, parent: &Plan) -> agents_domain::Result<()> {
+    for row in w.child_rows(parent.plan_id)? {
+        if (row.phase, row.state) != (Phase::Strategize, State::Queued) {
+            continue;
+        }
+        let Some(mut child) = w.plan(row.plan_id)? else { continue };
+        match child.awaiting.as_ref().map(|a| a.kind) {
+            Some(AwaitingKind::ConfirmStrategize) => {
+                advance(engine, w, &mut child, &Event::Execute)?;
+            }
+            _ => {
+                child.commanded = true;
+                records::touch(w, &mut child)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Lets a parent go on that waits for a child, or failed because of one, when the child moved.
 pub(crate) fn moved(engine: &Engine, w: &dyn Writer, child: &Plan) -> agents_domain::Result<()> {
     let Some(mut parent) = child.parent_plan_id.map(|id| w.plan(id)).transpose()?.flatten() else {
         return Ok(());
     };
+    let reopened = !child.status().ended() && child.phase != Phase::Apply && child.state != State::Complete;
+    let closed = !parent.status().ended()
+        && ((parent.phase, parent.state) == (Phase::Execute, State::Complete)
+            || parent.phase == Phase::Apply);
+    if reopened && closed {
+        let refused = |error: Error| {
+            let why = format!("child plan {} is not taken up again: {}", child.plan_id, error.message);
+            Error { message: why, ..error }
+        };
+        advance(engine, w, &mut parent, &Event::ChildReopened).map_err(refused)?;
+        return Ok(());
+    }
     let moves = child.status().wants_worker() && child.phase != Phase::Apply || child.status().ended();
     let waits = match parent.awaiting.as_ref().map(|a| a.kind) {
         Some(kind) => kind == AwaitingKind::ChildPlan,

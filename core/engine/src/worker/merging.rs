@@ -23,7 +23,10 @@ use crate::sandboxes::{self, commit_id, sandbox_error};
 use crate::{blame, checkpoints, clock};
 
 /// The tool that changes of a merge are recorded under.
-const MERGE: &str = "builtin/merge-child-plan";
+pub(crate) const MERGE: &str = "builtin/merge-child-plan";
+
+/// What keys of questions about conflicts begin with; the child's id follows.
+pub(crate) const MERGE_KEY: &str = "merge/";
 
 /// The answers to a conflict; anything else means the same as the last.
 const ANSWERS: [&str; 3] =
@@ -110,7 +113,13 @@ impl Worker<'_> {
         if conflicts.is_empty() {
             return self.record_merge(&plan, member, &child, member.decision.decision_id, &steps);
         }
-        let asked = self.conflict_question(member, &child, &conflicts)?;
+        // What a person decided about this child stands, also when it is taken in again.
+        let known = self.engine.view(|r| r.decisions(self.id))?;
+        let answered = known.iter().any(|d| answers(d, child.plan_id) && !d.pending);
+        let asked = match answered {
+            true => None,
+            false => Some(self.conflict_question(member, &child, &conflicts)?),
+        };
         self.write(|w, plan| {
             for (resource, _, after) in &steps {
                 set_commit(plan, *resource, after);
@@ -120,9 +129,12 @@ impl Worker<'_> {
             w.put_spawn(&Spawn { stage, ..member.spawn.clone() })?;
             let facts = json!({ "child_plan_id": child.plan_id, "conflicts": conflicts });
             emit(self.engine, w, plan, "plan.child_conflict", facts)?;
-            self.ask_conflict(w, plan, &asked)
+            match &asked {
+                Some(asked) => self.ask_conflict(w, plan, asked),
+                None => Ok(records::touch(w, plan)?),
+            }
         })?;
-        self.await_decision()
+        if answered { Ok(()) } else { self.await_decision() }
     }
 
     /// The question what shall stand, as a decision of the plan.
@@ -193,12 +205,8 @@ impl Worker<'_> {
         conflicts: &[MergeConflict],
         before: &[(ResourceId, String)],
     ) -> Result<(), Stop> {
-        let prefix = conflict_key(child.plan_id);
         let decisions = self.engine.view(|r| r.decisions(self.id))?;
-        let about = |d: &&Decision| {
-            d.superseded_by.is_none() && d.key.as_ref().is_some_and(|k| k.starts_with(&prefix))
-        };
-        let Some(answer) = decisions.iter().rfind(about) else {
+        let Some(answer) = decisions.iter().rfind(|d| answers(d, child.plan_id)) else {
             return Err(agents_domain::Error::internal("a conflict that nobody was asked about").into());
         };
         if answer.pending {
@@ -387,8 +395,11 @@ impl Worker<'_> {
     }
 }
 
-/// Before the key of a question about conflicts: `merge/<child>/<n>`.
-pub(crate) const MERGE_KEY: &str = "merge/";
+/// Whether a decision in force says what shall stand of a child's conflicts.
+fn answers(decision: &Decision, child: PlanId) -> bool {
+    let prefix = conflict_key(child);
+    decision.superseded_by.is_none() && decision.key.as_ref().is_some_and(|k| k.starts_with(&prefix))
+}
 
 /// What keys of questions about a child's conflicts begin with.
 fn conflict_key(child: PlanId) -> String {

@@ -20,10 +20,11 @@ mod validate;
 
 pub(crate) use apply::{preflight as apply_preflight, refuse_half_made};
 pub(crate) use children::{
-    answered, cancel_all as cancel_children, moved as child_moved, start_over as start_children_over,
+    answered, cancel_all as cancel_children, commanded as command_children, moved as child_moved,
+    start_over as start_children_over,
 };
 pub(crate) use family::unapplied_before;
-pub(crate) use merging::MERGE_KEY;
+pub(crate) use merging::{MERGE, MERGE_KEY};
 pub(crate) use rewind::edits_in_sandboxes;
 pub(crate) use steps::known;
 
@@ -114,6 +115,9 @@ impl Worker<'_> {
             if let Some(rewind) = self.engine.view(|r| r.rewind(self.id))? {
                 self.rewind(&plan, &rewind)?;
                 continue;
+            }
+            if !self.within {
+                self.rewind_below()?;
             }
             if let Some(ended) = self.work_on(&plan).instrument(span_of(&plan)).await? {
                 return Ok(ended);

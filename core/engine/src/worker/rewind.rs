@@ -38,6 +38,22 @@ impl Worker<'_> {
         }
     }
 
+    /// Carries out what is recorded for plans further down; one that waits for a person has no other worker.
+    pub(super) fn rewind_below(&self) -> Result<()> {
+        for id in self.engine.view(|r| r.rewinding())? {
+            if id == self.id || self.engine.home_of(id)? != self.id {
+                continue;
+            }
+            let Some(lease) = self.engine.store.try_lease(id)? else { continue };
+            let worker = Worker { engine: self.engine, id, lease, within: true };
+            worker.take_over()?;
+            if let Some(rewind) = self.engine.view(|r| r.rewind(id))? {
+                worker.rewind(&worker.plan()?, &rewind)?;
+            }
+        }
+        Ok(())
+    }
+
     fn stored_run(&self, rewind: &Rewind) -> Stopped<Option<ActorRun>> {
         let Some(blob) = &rewind.resume.run else { return Ok(None) };
         let gone = || Error::internal(format!("the state the actor had then ({blob}) is gone"));

@@ -304,13 +304,8 @@ impl Worker<'_> {
             for guidance in &mut plan.guidance {
                 guidance.applied |= seen.iter().any(|s| s.decision_id == guidance.decision_id);
             }
-            let spending = &mut plan.spending;
-            spending.next_step();
-            spending.worked_ms = spending.worked_ms.saturating_add(took_ms);
-            spending.tokens = spending.tokens.saturating_add(cost.tokens);
-            if cost.usd.is_finite() {
-                spending.cost_usd += cost.usd.max(0.0);
-            }
+            plan.spending.next_step();
+            plan.spending.count(plan.phase, cost.usd, cost.tokens, took_ms);
             records::touch(w, plan)?;
             if let Some(progress) = &progress {
                 let facts = json!({

@@ -29,28 +29,33 @@ impl Actor for Counted {
     }
 }
 
-struct World {
-    bench: Bench,
+pub(super) struct World {
+    pub bench: Bench,
     steps: Arc<Mutex<Vec<(Phase, u64)>>>,
 }
 
-const A: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+pub(super) const A: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
 impl World {
-    fn new(script: Value) -> Self {
+    pub fn new(script: Value) -> Self {
+        Self::with_env(script, &[])
+    }
+
+    pub fn with_env(script: Value, env: &[(&str, &str)]) -> Self {
         let steps = Arc::new(Mutex::new(Vec::new()));
         let actor: Arc<dyn Actor> = Arc::new(Counted { inner: Scripted::new(script), steps: steps.clone() });
-        let bench = Bench::new(&[("a.txt", A), ("b.txt", "b\n")], &[("test/scripted", actor)]);
+        let files = [("a.txt", A), ("b.txt", "b\n")];
+        let bench = Bench::with_env(&files, &[("test/scripted", actor)], env);
         bench.action("local/act", "test/scripted", "test/scripted", "");
         Self { bench, steps }
     }
 
     /// The steps since the last time.
-    fn steps(&self) -> Vec<(Phase, u64)> {
+    pub fn steps(&self) -> Vec<(Phase, u64)> {
         std::mem::take(&mut self.steps.lock().unwrap())
     }
 
-    fn decisions(&self, plan: &str) -> Vec<Value> {
+    pub fn decisions(&self, plan: &str) -> Vec<Value> {
         fn walk(node: &Value, found: &mut Vec<Value>) {
             found.push(node.clone());
             node["children"].as_array().unwrap().iter().for_each(|child| walk(child, found));
@@ -66,31 +71,31 @@ impl World {
     }
 
     /// The active decision with this question.
-    fn about(&self, plan: &str, key: &str) -> Value {
+    pub fn about(&self, plan: &str, key: &str) -> Value {
         let question = format!("How about {key}?");
         let found = self.decisions(plan);
         found.into_iter().find(|d| d["question"] == question.as_str() && d["status"] != "superseded").unwrap()
     }
 
-    fn id(&self, plan: &str, key: &str) -> String {
+    pub fn id(&self, plan: &str, key: &str) -> String {
         self.about(plan, key)["decision_id"].as_str().unwrap().to_owned()
     }
 
-    fn correct(&self, decision: &str, guidance: &str) -> Value {
+    pub fn correct(&self, decision: &str, guidance: &str) -> Value {
         self.bench.ok("plan/correct", json!({ "decision": decision, "mode": "revert", "guidance": guidance }))
     }
 
-    fn sandbox(&self, plan: &str, file: &str) -> Option<String> {
+    pub fn sandbox(&self, plan: &str, file: &str) -> Option<String> {
         let path = self.bench.status(plan)["execution"]["sandbox"]["path"].as_str().unwrap().to_owned();
         std::fs::read_to_string(std::path::Path::new(&path).join(file)).ok()
     }
 }
 
-fn done(headline: &str) -> Value {
+pub(super) fn done(headline: &str) -> Value {
     json!({ "done": { "headline": headline, "lines": [], "facts": null } })
 }
 
-fn decide(key: &str, kind: &str, parent: Option<&str>, from: &[&str]) -> Value {
+pub(super) fn decide(key: &str, kind: &str, parent: Option<&str>, from: &[&str]) -> Value {
     json!({
         "request": "record_decision", "key": key, "decision_type": kind, "parent": parent,
         "question": format!("How about {key}?"), "chosen": 0,
@@ -100,7 +105,7 @@ fn decide(key: &str, kind: &str, parent: Option<&str>, from: &[&str]) -> Value {
     })
 }
 
-fn write(call: &str, decision: &str, path: &str, line: u32, text: &str) -> Value {
+pub(super) fn write(call: &str, decision: &str, path: &str, line: u32, text: &str) -> Value {
     json!({
         "request": "tool", "call_id": call, "tool": "builtin/apply-edits", "decision": decision,
         "args": { "resource": "${resource}", "edits": [{ "op": "edit", "path": path, "edits": [{
@@ -122,7 +127,7 @@ fn checkpoint(decision: &str) -> Value {
 }
 
 /// Strategize: x, then y from it, then z by itself. Execute: x in two files, y elsewhere in the first, z in its own.
-fn script() -> Value {
+pub(super) fn script() -> Value {
     let impl_of = |key: &str, from: &str| decide(key, "implementation_choice", Some(from), &[from]);
     json!({
         "strategize": [

@@ -85,6 +85,14 @@ impl CorrectionReads for Tx<'_> {
         })
     }
 
+    fn rewinding(&self) -> StoreResult<Vec<PlanId>> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached("SELECT plan_id FROM rewinds ORDER BY plan_id")?;
+            let ids = statement.query_map([], |row| Ok(row.get::<_, Parsed<PlanId>>(0)?.0))?;
+            Ok(ids.collect::<Result<_, _>>()?)
+        })
+    }
+
     fn tool_calls(&self, plan: PlanId) -> StoreResult<Vec<ToolCall>> {
         self.run(|conn| {
             let mut statement = conn.prepare_cached(

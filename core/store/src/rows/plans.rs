@@ -171,7 +171,8 @@ impl PlanReads for Tx<'_> {
                 "SELECT plan_id FROM plans INDEXED BY idx_plans_phase_state
                  WHERE phase IN ('strategize', 'execute', 'apply') AND state IN ('queued', 'processing')
                      AND (awaiting IS NULL OR plan_id IN (SELECT plan_id FROM rewinds))
-                     AND (parent_plan_id IS NULL OR phase = 'apply' OR EXISTS (
+                     AND (parent_plan_id IS NULL OR phase = 'apply'
+                         OR plan_id IN (SELECT plan_id FROM rewinds) OR EXISTS (
                          SELECT 1 FROM plans AS parent
                          WHERE parent.plan_id = plans.parent_plan_id AND parent.state = 'applied'))
                  ORDER BY created_at, plan_id",

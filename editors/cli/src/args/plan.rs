@@ -347,6 +347,9 @@ pub struct RollbackArgs {
     /// Whether to ask.
     #[command(flatten)]
     pub yes: Yes,
+    /// Return at once; the work is taken back in the background.
+    #[arg(long)]
+    pub detach: bool,
 }
 
 /// What `plan tree` takes.

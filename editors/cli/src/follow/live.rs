@@ -24,7 +24,7 @@ pub(super) struct Live {
 impl Live {
     pub(super) fn new(out: &Output, standing: &StatusOutput) -> Self {
         let progress = out.progress(&format!("{} starts", title(standing.phase)));
-        progress.total(0).steps(&["Strategize", "Execute", "Apply"]);
+        progress.total(0).outlives().steps(&["Strategize", "Execute", "Apply"]);
         let mut live = Self {
             progress,
             phase: standing.phase,

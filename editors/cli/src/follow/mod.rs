@@ -117,6 +117,12 @@ pub fn until_pause(run: &Run, engine: &Engine, plan: PlanId, since: i64) -> Resu
             }
         } else if nurse.is_due() {
             standing = status(engine, plan)?;
+            if let Some(root) = held_up_by(engine, &standing)? {
+                run.out.warn(format!(
+                    "Plan {root}, which it is part of, waits for you first: agents plan status {root}"
+                ));
+                break;
+            }
             nurse.look(run, engine, &standing, &live)?;
         }
     }
@@ -127,6 +133,16 @@ pub fn until_pause(run: &Run, engine: &Engine, plan: PlanId, since: i64) -> Resu
     }
     live.end(&standing);
     Ok(standing)
+}
+
+/// The root of a child plan's tree, when nobody works on the tree because the root waits for a person.
+fn held_up_by(engine: &Engine, standing: &StatusOutput) -> Result<Option<PlanId>, Error> {
+    let root = standing.root_plan_id;
+    if root == standing.plan_id || standing.worker_alive || standing.rewinding {
+        return Ok(None);
+    }
+    let above = status(engine, root)?;
+    Ok((above.awaiting.is_some() && !above.worker_alive).then_some(root))
 }
 
 /// Where an applied plan stands once its worker has tidied up, which it does last.

@@ -132,7 +132,7 @@ impl Shared {
                 slot.element.kind()
             );
             if let (Element::Progress(progress), Ending::Cancelled(..)) = (&mut slot.element, &ending) {
-                progress.outcome = Outcome::Cancelled;
+                progress.outcome = if progress.outlives { Outcome::GoesOn } else { Outcome::Cancelled };
             }
             self.close(&mut state, index);
         }

@@ -324,6 +324,11 @@ impl ProgressHandle {
         self.edit(|progress| progress.outcome = Outcome::Waiting)
     }
 
+    /// What it shows goes on when the command is cut short.
+    pub fn outlives(&self) -> &Self {
+        self.edit(|progress| progress.outlives = true)
+    }
+
     /// It leaves no trace when it is over.
     pub fn transient(&self) -> &Self {
         self.edit(|progress| progress.transient = true)

@@ -14,5 +14,6 @@ mod quickstart;
 mod registry;
 mod shell;
 mod system;
+mod terminal;
 mod validations;
 mod world;

@@ -120,6 +120,21 @@ fn ctrl_c_detaches_and_the_plan_goes_on() {
     assert!(word.contains("the plan goes on") && word.contains(plan), "{word}");
     let executed = world.json(&["plan", "execute", plan]);
     assert_eq!(executed["data"]["awaiting"]["kind"], "execute_approval");
+
+    // For people: the plan is not what was cancelled.
+    world.env.insert("AGENTS_FAULT", "worker.sandbox-made".into());
+    let args = ["--format", "plain", "plan", "use", "local/act", "local/app", "--arg", &script];
+    let child = world.command(&args).spawn().unwrap();
+    world.env.remove("AGENTS_FAULT");
+    until("the plan is there and worked on", || {
+        let listed = world.json(&["plan", "list", "--state", "processing"]);
+        listed["data"]["total"] == 1
+    });
+    kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+    let ran = end(child);
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.code, Some(130), "{said}");
+    assert!(said.contains("[goes on]") && !said.to_lowercase().contains("cancelled"), "{said}");
 }
 
 #[test]

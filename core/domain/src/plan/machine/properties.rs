@@ -53,6 +53,7 @@ fn internal_events() -> Vec<Event> {
         Event::ActorDone,
         Event::SpawnWanted { label: "a part".to_owned(), decision: None },
         Event::ChildMoved,
+        Event::ChildReopened,
         Event::TransientFailure(failure("timeout")),
         Event::StepFailed(failure("broken")),
         Event::StepFailed(hopeless),

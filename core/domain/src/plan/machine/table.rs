@@ -366,6 +366,12 @@ fn t44_to_t49_taking_back() {
     assert_eq!((t48.status.attempt, &t48.effects[..]), (2, &[Effect::QueueChild][..]));
     goes("T48", &waits(E, State::Complete, K::ApplyApproval), Event::CorrectAppend, &ci, "execute/queued");
     refused("T48", &at(S, State::Cancelled), Event::CorrectAppend, &ci);
+    // C-60
+    goes("T48", &waits(E, State::Complete, K::ApplyApproval), Event::ChildReopened, &ci, "execute/queued");
+    goes("T48", &waits(A, State::Constrained, K::Reversion), Event::ChildReopened, &ci, "execute/queued");
+    goes("T48", &at(E, State::Processing), Event::ChildReopened, &ci, "execute/processing");
+    refused("T48", &at(A, State::Processing), Event::ChildReopened, &ci);
+    refused("T48", &at(A, State::Errored), Event::ChildReopened, &committed);
     // T49
     let back = "execute/queued (awaiting rollback)";
     let t49 = goes("T49", &at(E, State::Errored), Event::Rollback, &ci, back);

@@ -29,6 +29,7 @@ pub(super) fn step(draft: Draft, event: &Event) -> Stepped {
             }
             _ => draft.refuse("T32", "it waits for no child plan"),
         },
+        Event::ChildReopened => child_reopened(draft),
         Event::DecisionsPending { first } => {
             let rule = if draft.status.phase == Phase::Strategize { "T09" } else { "T20" };
             match draft.at() {
@@ -83,6 +84,19 @@ fn worker_took(draft: Draft) -> Stepped {
         }
         State::Queued => draft.state(State::Processing).finish(rule),
         _ => draft.refuse(rule, "there is nothing to do for a worker"),
+    }
+}
+
+/// Its work is taken in again before the plan is complete or applied.
+fn child_reopened(draft: Draft) -> Stepped {
+    match draft.at() {
+        (Phase::Execute, State::Complete, _) => draft.queue(Phase::Execute).finish("T48"),
+        (Phase::Apply, State::Errored | State::Constrained, _) if !draft.context.committed => {
+            draft.queue(Phase::Execute).finish("T48")
+        }
+        (Phase::Apply, ..) => draft.refuse("T48", "what its child plans did is being applied with it"),
+        // It has not come to its end: the child is taken in before that.
+        _ => draft.finish("T48"),
     }
 }
 

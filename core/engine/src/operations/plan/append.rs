@@ -104,6 +104,7 @@ pub(super) fn append(
             outcome: None,
             child_plan_id: Some(child.plan.plan_id),
             failure: None,
+            created_by: engine.user.clone(),
             created_at: now,
             completed_at: Some(now),
         })?;

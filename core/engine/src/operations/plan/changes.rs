@@ -345,8 +345,18 @@ impl Operation for Artifacts {
     fn run(self, engine: &Engine) -> Result<ArtifactsOutput> {
         let plan = engine.plan(&self.plan)?;
         let diffs = sandboxes::diff(engine, &plan)?;
-        let (checkpoints, made_by) =
-            engine.view(|r| Ok((r.checkpoints(plan.plan_id)?, made_by(r, plan.plan_id)?)))?;
+        let (checkpoints, made_by) = engine.view(|r| {
+            let fallen: BTreeSet<DecisionId> = r
+                .decisions(plan.plan_id)?
+                .iter()
+                .filter(|d| d.superseded_by.is_some())
+                .map(|d| d.decision_id)
+                .collect();
+            let mut checkpoints = r.checkpoints(plan.plan_id)?;
+            // Those of work that was taken back are no steps of what stands now.
+            checkpoints.retain(|c| c.decision_id.is_none_or(|id| !fallen.contains(&id)));
+            Ok((checkpoints, made_by(r, plan.plan_id)?))
+        })?;
         let mut by_plan = BTreeMap::new();
         let rollback = engine.view(|r| crate::checkpoints::tier_of(engine, r, &plan, None))?;
         let mut summary = ArtifactSummary { total: diffs.len(), ..ArtifactSummary::default() };

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::child_plans::family;
+use super::corrections::{self, CorrectionMade};
 use crate::invariants::{self, Escalation};
 use crate::{Engine, Operation};
 
@@ -66,6 +67,8 @@ pub struct ExplainOutput {
     pub escalation_reason: Option<Escalation>,
     /// The command that changes it, where there is one.
     pub correction_hint: Option<String>,
+    /// What was corrected about it, the first first: this decision, one it fell with, or the one it replaced.
+    pub corrections: Vec<CorrectionMade>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_snapshot: Option<ContextView>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,7 +225,8 @@ impl Operation for Explain {
                 }
             }),
             escalation_reason: invariants::escalation(&plan, &decision, &all),
-            correction_hint: correction_hint(&decision),
+            correction_hint: corrections::hint(&plan, &decision),
+            corrections: corrections::about(engine, &decision)?,
             context_snapshot,
             model_reasoning: self
                 .show_reasoning
@@ -230,10 +234,6 @@ impl Operation for Explain {
             question: decision.question,
         })
     }
-}
-
-fn correction_hint(decision: &Decision) -> Option<String> {
-    decision.pending.then(|| format!("agents plan prompt {} <NUMBER, OPTION OR GUIDANCE>", decision.plan_id))
 }
 
 fn context_view(engine: &Engine, decision: &Decision) -> Result<ContextView> {

@@ -181,7 +181,7 @@ pub struct ApplyOutput {
 
 /// Whether a worker died over the plan: it has an epoch, and nobody holds it.
 fn died(engine: &Engine, plan: &Plan) -> Result<bool> {
-    Ok(plan.state == State::Processing && plan.epoch != 0 && !engine.store.is_leased(plan.plan_id)?)
+    Ok(plan.state == State::Processing && plan.epoch != 0 && !engine.is_attended(plan.plan_id)?)
 }
 
 impl Operation for Apply {

@@ -124,7 +124,7 @@ impl Operation for Rollback {
         let words = format!("Back to {}: {}", checkpoint.checkpoint_id, checkpoint.label);
         let context_ref = engine.store.put_blob(words.as_bytes())?;
         let state_ref = engine.store.put_blob(b"null")?;
-        let output = engine.write(|w| {
+        let (output, cancelled) = engine.write(|w| {
             let mut plan = w.plan(id)?.ok_or_else(|| crate::lookup::missing_plan(id))?;
             if plan.updated_at != facts.plan.updated_at {
                 return Err(Error::invalid_state(format!("plan {id} moved on in the meantime; try again"))
@@ -132,16 +132,15 @@ impl Operation for Rollback {
             }
             let redo = way_forward(engine, w, &plan, checkpoint)?;
             advance(engine, w, &mut plan, &Event::Rollback)?;
-            cancel_children(
-                engine,
-                w,
-                &planned.children,
-                &format!("its parent went back to {}", checkpoint.checkpoint_id),
-            )?;
+            let why = format!("its parent went back to {}", checkpoint.checkpoint_id);
+            let cancelled = cancel_children(engine, w, &planned.children, &why)?;
             let marker = marker(w, &plan, &words, &context_ref, &state_ref)?;
             w.put_rewind(&rewind_of(id, checkpoint, &planned, marker))?;
-            Ok(output(&plan, &planned, &checkpoints, at, redo))
+            Ok((output(&plan, &planned, &checkpoints, at, redo), cancelled))
         })?;
+        for child in &cancelled {
+            crate::sandboxes::clean_up(child);
+        }
         if !engine.store.is_leased(id)? {
             engine.start_worker(id)?;
         }
@@ -309,6 +308,7 @@ fn rewind_of(plan_id: PlanId, checkpoint: &Checkpoint, scope: &Scope, marker: De
         rewritten: scope.rewritten.clone(),
         calls: scope.calls.clone(),
         recalled: scope.recalled.clone(),
+        spawns: scope.spawns.clone(),
         resume: scope.resume.clone(),
         guidance: None,
         description: None,

@@ -193,7 +193,7 @@ impl Operation for Status {
         let active = decisions.iter().filter(|d| d.superseded_by.is_none() && !d.pending).count();
         let now = clock::now();
         let total = elapsed(&plan, now);
-        let worker_alive = engine.store.is_leased(id)?;
+        let worker_alive = engine.is_attended(id)?;
         let finished = plan.completed_at.map(agents_domain::Timestamp::seconds_rfc3339);
         Ok(StatusOutput {
             plan_id: id,

@@ -1,6 +1,7 @@
 //! What every store keeps to, whatever it is made of.
 
 mod automation;
+mod corrections;
 mod decisions;
 mod invariants;
 mod plans;
@@ -18,6 +19,7 @@ pub fn conformance(make: impl Fn() -> Box<dyn Store>) {
     let cases = plans::CASES
         .iter()
         .chain(decisions::CASES)
+        .chain(corrections::CASES)
         .chain(registry::CASES)
         .chain(invariants::CASES)
         .chain(automation::CASES)

@@ -120,6 +120,9 @@ fn show_preview(out: &Output, data: &Value) {
             .pick(data, "estimated_cost.re_strategize", "Re-strategize", Kind::Text)
             .pick(data, "estimated_cost.re_execute", "Re-execute", Kind::Text)
             .pick(data, "estimated_cost.total", "Total", Kind::Text)
+            .pick(data, "estimated_cost.steps", "Steps", Kind::Count)
+            .pick(data, "estimated_cost.tool_calls", "Tool Calls", Kind::Count)
+            .pick(data, "estimated_cost.tokens", "Tokens", Kind::Count)
             .pick(data, "estimated_cost.eta", "ETA", Kind::Text);
     }
     for warning in texts(&data["warnings"]) {
@@ -196,6 +199,12 @@ pub fn rollback(run: &Run, args: RollbackArgs) -> Outcome {
     out.set_data(data.clone());
     if args.yes.yes {
         show_rollback(out, &data);
+    }
+    if args.detach {
+        out.set_data(detached(data));
+        out.hint("Next Steps", [format!("agents plan status {plan}")]);
+        out.ok("Rollback recorded; the work is taken back in the background");
+        return Ok(());
     }
     let standing = follow::until_pause(run, &engine, plan, since)?;
     refresh(&mut data, &standing)?;

@@ -1,6 +1,7 @@
 //! `agents plan explain`.
 
-use agents_engine::operations::plan::Explain;
+use agents_domain::correction::CorrectionMode;
+use agents_engine::operations::plan::{CorrectionMade, Explain};
 use serde_json::Value;
 
 use crate::args::ExplainArgs;
@@ -108,11 +109,36 @@ pub fn run(run: &Run, args: ExplainArgs) -> Outcome {
             panel.line(reasoning)
         };
     }
+    if !found.corrections.is_empty() {
+        let panel = out.panel(None, "Corrections");
+        for made in &found.corrections {
+            panel.line(correction(made));
+            panel.line(dim(format!("   {}", made.diff_command)));
+        }
+    }
     let pending = found.status == agents_domain::decision::DecisionStatus::Pending;
     out.hint(if pending { "Answer" } else { "Correct" }, found.correction_hint);
     out.set_data(data);
     out.ok("Decision explained");
     Ok(())
+}
+
+/// `Corrected by ada, 2026-01-01T10:00:00Z: “Leave it” → Leave alone; completed`.
+fn correction(made: &CorrectionMade) -> Styled {
+    let what = match (made.role.as_str(), made.mode) {
+        ("made", CorrectionMode::Append) => "Added",
+        ("corrected", CorrectionMode::Append) => "Added to",
+        ("made", _) => "Made by a correction",
+        ("fell", _) => "Fell with a correction",
+        _ => "Corrected",
+    };
+    let now = match &made.chosen {
+        Some(chosen) if *chosen != made.guidance => format!(" → {chosen}"),
+        _ => String::new(),
+    };
+    let state = format!("{:?}", made.state).to_lowercase();
+    let why = made.failure.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    own(format!("{what} by {}, {}: “{}”{now}; {state}{why}", made.by, made.at, made.guidance))
 }
 
 /// `0.60 (edit_code of cautious), approved automatically`.

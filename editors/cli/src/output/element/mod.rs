@@ -169,6 +169,8 @@ pub struct Progress {
     pub outcome: Outcome,
     /// Whether it leaves no trace when it is over.
     pub transient: bool,
+    /// Whether what it shows goes on when the command is cut short.
+    pub outlives: bool,
 }
 
 /// How progress ended.
@@ -183,6 +185,8 @@ pub enum Outcome {
     Waiting,
     /// Before its end, by Ctrl+C.
     Cancelled,
+    /// Not watched any more, by Ctrl+C; it goes on by itself.
+    GoesOn,
 }
 
 /// A named part of progress.

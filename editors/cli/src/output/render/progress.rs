@@ -46,6 +46,7 @@ pub(super) fn rows(progress: &Progress, view: &View) -> Vec<Line> {
         Outcome::Failed => ("[failed]", Mark::Error, Tone::Bad),
         Outcome::Waiting => ("[waiting]", Mark::Waiting, Tone::Warn),
         Outcome::Cancelled => ("[cancelled]", Mark::Waiting, Tone::Warn),
+        Outcome::GoesOn => ("[goes on]", Mark::Active, Tone::Plain),
     };
     let steps = progress.steps.iter().map(|step| {
         let mut row = view.mark(step.mark, false);
@@ -166,6 +167,7 @@ fn closed(progress: &Progress, elapsed: Duration, width: usize, view: &View) -> 
         Outcome::Failed => ("✗", Tone::Bad),
         Outcome::Waiting => ("?", Tone::Warn),
         Outcome::Cancelled => ("⚠", Tone::Warn),
+        Outcome::GoesOn => ("→", Tone::Plain),
     };
     let mut row = Line::of(icon, tone);
     row.push(" ", Tone::Plain);
