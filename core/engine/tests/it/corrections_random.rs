@@ -179,7 +179,7 @@ fn files(case: &Case, written: &BTreeSet<&str>) -> Vec<Option<String>> {
     }
     let has = |n: usize| written.contains(format!("e/{n}").as_str());
     let line = |at: usize| {
-        if at % 3 == 0 && has(at / 3) { format!("done {}\n", at / 3) } else { plain(at) }
+        if at.is_multiple_of(3) && has(at / 3) { format!("done {}\n", at / 3) } else { plain(at) }
     };
     let own = (0..case.execute.len()).map(|n| has(n).then(|| "new\n".to_owned()));
     own.chain([Some((0..3 * case.execute.len()).map(line).collect())]).collect()
