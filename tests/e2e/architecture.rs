@@ -23,10 +23,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "agents-grammars",
             "agents-sandbox",
             "agents-store",
+            "agents-tools",
         ],
     ),
     ("agents-lsp-runtime", &["agents-domain", "agents-grammars"]),
     ("agents-lsp-server", &["agents-config", "agents-domain", "agents-engine"]),
+    ("agents-mcp", &["agents-domain", "agents-engine", "agents-tools"]),
 ];
 
 // STORE-002: what is outside of the store reaches it through the domain's port

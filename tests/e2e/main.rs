@@ -1,6 +1,7 @@
 //! Whole-program tests: the real binary in a home of its own, on real repositories.
 //!
-//! `builtins` are the other built-in actors, `servers` works with real language servers, `invariants` with what plans keep to, `faulty` with one that misbehaves, `validations` with what stops a plan,
+//! `builtins` are the other built-in actors, `servers` works with real language servers, `tools` lends them to actors and to
+//! other agents, `invariants` with what plans keep to, `faulty` with one that misbehaves, `validations` with what stops a plan,
 //! `repositories` with checkouts that are hard to handle, `plain` reads what people read, `faults` with killed
 //! processes and broken disks.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "what a helper cannot do fails the test")]
@@ -15,4 +16,5 @@ mod plain;
 mod repositories;
 mod servers;
 mod support;
+mod tools;
 mod validations;

@@ -127,7 +127,7 @@ pub(crate) fn apply_edits(decision: &str, resource: ResourceId, edits: &[FileEdi
     Request::Tool {
         call_id: format!("{decision}@{resource}"),
         tool: "builtin/apply-edits".to_owned(),
-        args: json!({ "resource": resource, "edits": edits }),
+        args: json!({ "resource": resource, "edits": edits, "diagnostics": false }),
         decision: Some(decision.to_owned()),
     }
 }

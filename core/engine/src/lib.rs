@@ -14,6 +14,7 @@ mod drift;
 mod entries;
 pub mod facade;
 mod invariants;
+mod languages;
 mod lookup;
 mod notes;
 pub mod operations;

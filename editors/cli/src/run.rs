@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::error::ErrorKind as ClapKind;
 use clap::{CommandFactory, Parser};
 
-use crate::args::{self, Cli, Command, ConfigCommand, Global, LspCommand, PlanCommand};
+use crate::args::{self, Cli, Command, ConfigCommand, Global, LspCommand, McpCommand, PlanCommand};
 use crate::commands;
 use crate::compose::{self, Environment, Mistake};
 use crate::failure::{Failure, Outcome};
@@ -76,6 +76,7 @@ fn start(cli: Cli) -> ExitCode {
     match command {
         Command::PlanWorker { plan } => commands::worker::run(&cli.global, &plan),
         Command::Lsp(LspCommand::Serve(args)) => commands::lsp::serve(&cli.global, &args),
+        Command::Mcp(McpCommand::Serve(args)) => commands::mcp::serve(&cli.global, &args),
         Command::Plan(PlanCommand::Follow(args)) => commands::plan::follow(&cli.global, &args),
         Command::Diagnostics(args) => in_output_anyway(path, &cli.global, |run, mistake| {
             commands::diagnostics::run(run, mistake.as_ref(), &args)

@@ -407,7 +407,7 @@ impl<'a> Run<'a> {
         let request = Request::Tool {
             call_id: call_id(group, work.round),
             tool: "builtin/apply-edits".to_owned(),
-            args: json!({"resource": group.resource_id, "edits": work.current.edits}),
+            args: json!({"resource": group.resource_id, "edits": work.current.edits, "diagnostics": false}),
             decision: Some(group.fix_key()),
         };
         work.current.edits = Vec::new();

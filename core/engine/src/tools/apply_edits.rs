@@ -27,6 +27,9 @@ static FACTS: ToolFacts = ToolFacts {
 struct Arguments {
     resource: ResourceId,
     edits: Vec<FileEdit>,
+    /// See [`wants_diagnostics`](super::wants_diagnostics).
+    #[serde(default, rename = "diagnostics")]
+    _diagnostics: Option<bool>,
 }
 
 impl Tool for ApplyEdits {
@@ -50,6 +53,6 @@ impl Tool for ApplyEdits {
             return Err(format!("resource {} is linked read-only", sandbox.name));
         }
         let edits = sandbox.apply_edits(&args.edits).map_err(|e| e.message)?;
-        Ok(Written { resource_id: args.resource, edits })
+        Ok(Written { resource_id: args.resource, edits, diagnostics: None })
     }
 }

@@ -10,6 +10,7 @@ use agents_domain::plan::{Phase, Plan};
 use agents_domain::ports::actor::Request;
 use agents_domain::text::FileEdit;
 use agents_sandbox::AppliedEdit;
+use agents_tools::delta::Delta;
 use serde_json::{Value, json};
 
 use crate::sandboxes::OpenSandbox;
@@ -38,6 +39,8 @@ pub(crate) fn find(name: &str) -> Option<&'static dyn Tool> {
 pub(crate) struct Written {
     pub resource_id: ResourceId,
     pub edits: Vec<AppliedEdit>,
+    /// What it brought and took away, where that was asked for and servers could tell.
+    pub diagnostics: Option<Delta>,
 }
 
 impl Written {
@@ -54,7 +57,11 @@ impl Written {
             .iter()
             .map(|e| json!({ "path": e.path, "old_path": e.old_path, "kind": e.kind }))
             .collect();
-        json!({ "files": files })
+        let mut result = json!({ "files": files });
+        if let Some(delta) = &self.diagnostics {
+            result["diagnostics"] = json!(delta);
+        }
+        result
     }
 }
 
@@ -76,10 +83,18 @@ pub(crate) fn edits_of(tool: &str, args: &Value) -> Option<(ResourceId, Vec<File
     find(tool)?.edits(args)
 }
 
+/// Whether whoever calls a tool that writes wants to know what it brought and took away: yes, unless its arguments say
+/// `"diagnostics": false`, as those of actors do that look for themselves.
+pub(crate) fn wants_diagnostics(args: &Value) -> bool {
+    args["diagnostics"] != false
+}
+
 /// The tool a plan asks for, when it may be used in its phase; else a reason for the actor.
 pub(crate) fn usable(plan: &Plan, name: &str) -> Result<&'static dyn Tool, String> {
     let tool = find(name).ok_or_else(|| {
         let known: Vec<&str> = ALL.iter().map(|tool| tool.facts().name).collect();
+        let lsp = agents_tools::available(plan.phase, None).into_iter().map(|tool| tool.name);
+        let known: Vec<&str> = known.into_iter().chain(lsp).collect();
         format!("there is no tool `{name}`; there is {}", known.join(", "))
     })?;
     match plan.phase {

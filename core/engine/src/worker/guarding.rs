@@ -2,7 +2,7 @@
 
 use agents_domain::decision::{Alternative, Approval, Decision, DecisionType, ResourceRef};
 use agents_domain::invariant;
-use agents_domain::plan::guards::{self, Budgets, Call, Limit, Measure, Scope, Usage, Verdict};
+use agents_domain::plan::guards::{self, Budgets, Call, Limit, Measure, Scope, ToolFacts, Usage, Verdict};
 use agents_domain::plan::machine::Event;
 use agents_domain::plan::{Phase, Plan};
 use agents_domain::ports::actor::{DecisionDraft, Request};
@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Stop, Worker};
 use crate::records::{self, Evidence, emit};
-use crate::tools::Tool;
-use crate::{Engine, invariants};
+use crate::{Engine, invariants, tools};
 
 /// Before the key of a decision on whether a tool call may run: `guard/<flag>/<call>`.
 pub(crate) const GUARD_KEY: &str = "guard/";
@@ -85,12 +84,11 @@ impl Worker<'_> {
     pub(super) fn guard(
         &self,
         run: &ActorRun,
-        tool: &dyn Tool,
+        facts: &ToolFacts,
         (call_id, args): (&str, &Value),
         behind: &Decision,
         decisions: &[Decision],
     ) -> Result<Guarded, Stop> {
-        let facts = tool.facts();
         let asked = decisions.iter().rfind(|d| {
             d.superseded_by.is_none()
                 && flag_of(d).is_some_and(|flag| d.key.as_deref() == Some(&guard_key(flag, call_id)))
@@ -112,7 +110,7 @@ impl Worker<'_> {
         let call = Call { limits: &limits, scope: scope(&plan), approved, checkpointed: checkpoints > 0 };
         match guards::check(&plan.profile.profile, facts, &call) {
             Verdict::Allowed if !approved && plan.phase == Phase::Execute => {
-                let Some((reason, places)) = wants_a_person(tool, args, behind, decisions) else {
+                let Some((reason, places)) = wants_a_person(facts.name, args, behind, decisions) else {
                     self.warn_of(&limits)?;
                     return Ok(Guarded::Run);
                 };
@@ -242,13 +240,13 @@ impl Worker<'_> {
 /// The invariant that lets a person decide whether these files are written, as a sentence, and the files. `None` when
 /// none does, or a person has approved the decision behind the write knowing that it is about such files.
 fn wants_a_person(
-    tool: &dyn Tool,
+    tool: &str,
     args: &Value,
     behind: &Decision,
     decisions: &[Decision],
 ) -> Option<(String, Vec<ResourceRef>)> {
     let enforced = invariant::enforced(decisions);
-    let (resource_id, edits) = tool.edits(args)?;
+    let (resource_id, edits) = tools::edits_of(tool, args)?;
     let asks = |texts: &[&str], paths: &[&str]| invariants::wants_approval(&enforced, texts, paths);
     let named = edits.iter().flat_map(|edit| match edit {
         FileEdit::Rename { path, to } => vec![path.as_str(), to.as_str()],

@@ -10,6 +10,7 @@ mod family;
 pub(crate) mod guarding;
 mod host;
 mod invariants;
+mod looking;
 mod merging;
 mod pool;
 mod requests;

@@ -9,6 +9,7 @@ use agents_domain::ports::actor::{DecisionDraft, Observation, Request};
 use agents_domain::ports::store::ActorRun;
 use agents_domain::provenance::hunks;
 use agents_sandbox::fault;
+use agents_tools::Lens;
 use serde_json::json;
 
 use super::checkpoints::Around;
@@ -24,7 +25,12 @@ use crate::{children, clock};
 
 impl Worker<'_> {
     /// Carries the next request out and commits it; `false` when a person must answer first.
-    pub(super) fn carry_out(&self, run: &mut ActorRun, sandboxes: &[OpenSandbox]) -> Result<bool, Stop> {
+    pub(super) async fn carry_out(
+        &self,
+        run: &mut ActorRun,
+        lens: &Lens,
+        sandboxes: &[OpenSandbox],
+    ) -> Result<bool, Stop> {
         let Some(request) = run.requests.get(run.done).cloned() else { return Ok(true) };
         log(run, &request);
         let decisions = self.engine.view(|r| r.decisions(self.id))?;
@@ -34,6 +40,11 @@ impl Worker<'_> {
         }
         if decisions.iter().any(|d| d.pending && d.superseded_by.is_none()) {
             return Ok(false);
+        }
+        if let Request::Tool { call_id, tool, args, .. } = &request
+            && let Some(tool) = agents_tools::find(tool)
+        {
+            return self.look(run, tool, call_id, args, &decisions, lens).await;
         }
         let decision = match decision_behind(&request, run, &decisions) {
             Ok(decision) => decision,
@@ -76,7 +87,7 @@ impl Worker<'_> {
                     self.refuse(run, why)?;
                     return Ok(true);
                 }
-                match self.guard(run, tool, (call_id, args), &decision, &decisions)? {
+                match self.guard(run, tool.facts(), (call_id, args), &decision, &decisions)? {
                     Guarded::Run => {}
                     Guarded::Wait => return Ok(false),
                     Guarded::Refuse(why) => {
@@ -90,8 +101,12 @@ impl Worker<'_> {
                         return Ok(true);
                     }
                 }
+                let before = self.before_writing(name, args, lens).await;
                 match tool.run(args.clone(), sandboxes) {
-                    Ok(written) => self.record_writes(run, call, &decision, &written, sandboxes)?,
+                    Ok(mut written) => {
+                        written.diagnostics = self.after_writing(before, &written, lens).await;
+                        self.record_writes(run, call, &decision, &written, sandboxes)?;
+                    }
                     Err(why) => {
                         self.keep_failure(run, name, &why)?;
                         self.refuse(run, format!("{name}: {why}"))?;

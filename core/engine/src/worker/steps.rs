@@ -15,14 +15,13 @@ use agents_domain::plan::{Awaiting, Phase, Plan, PlanFailure, State};
 use agents_domain::ports::actor::{
     ActorFailure, ActorWorkspace, KnownDecision, Observation, Request, StepInput, StepOutcome, StepOutput,
 };
-use agents_domain::ports::language_servers::WorkspaceSpec;
 use agents_domain::ports::store::ActorRun;
 use agents_sandbox::fault;
 use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use super::{Stop, Worker, failing, rewind};
+use super::{Stop, Worker, failing, looking, rewind};
 use crate::checkpoints::{self, Point};
 use crate::records::{self, awaiting_decision, by_key, emit};
 use crate::rewind::{end_corrections, file_states, keep_outcomes, keep_run, keep_states};
@@ -51,12 +50,6 @@ const MAX_STEPS: u32 = 100_000;
 /// Shapes of earlier failures an actor is told of.
 const KNOWN_FAILURES: usize = 20;
 
-/// How long one answer of a language server may take.
-const ANSWER: Duration = Duration::from_secs(20);
-
-/// How long a language server may take to start.
-const START: Duration = Duration::from_secs(30);
-
 impl Worker<'_> {
     /// Runs Strategize or Execute until it is done, pauses or fails.
     pub(super) async fn run_phase(&self, plan: &Plan) -> Result<(), Stop> {
@@ -77,19 +70,10 @@ impl Worker<'_> {
         let actor = self.engine.actors.find(name).ok_or_else(|| {
             Error::not_found(format!("there is no actor `{name}`, which the plan was made with"))
         })?;
-        let servers = self.engine.view(|r| r.language_servers())?;
+        let servers = self.engine.language_servers()?;
         let mut workspaces = Vec::new();
         for sandbox in &sandboxes {
-            let languages = self
-                .engine
-                .language_servers
-                .open(WorkspaceSpec {
-                    root: sandbox.root.clone(),
-                    servers: servers.iter().map(|s| s.definition.clone()).collect(),
-                    request_timeout: ANSWER,
-                    start_timeout: START,
-                })
-                .await;
+            let languages = self.engine.open_languages(&sandbox.root, servers.clone()).await;
             workspaces.push(ActorWorkspace {
                 resource_id: sandbox.resource_id,
                 name: sandbox.name.clone(),
@@ -143,6 +127,7 @@ impl Worker<'_> {
         host: &Host<'_>,
         sandboxes: &[OpenSandbox],
     ) -> Result<(), Stop> {
+        let lens = looking::lens(&host.workspaces);
         loop {
             let plan = self.plan()?;
             if plan.state != State::Processing || plan.awaiting.is_some() {
@@ -150,7 +135,7 @@ impl Worker<'_> {
             }
             let mut run = self.run_of(&plan)?;
             while run.done < run.requests.len() {
-                if !self.carry_out(&mut run, sandboxes)? {
+                if !self.carry_out(&mut run, &lens, sandboxes).await? {
                     return self.await_decision();
                 }
             }

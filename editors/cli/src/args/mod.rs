@@ -2,6 +2,7 @@
 
 mod automation_profile;
 mod invariant;
+mod mcp;
 mod plan;
 mod quickstart;
 mod registry;
@@ -17,6 +18,7 @@ use crate::output::Format;
 
 pub use automation_profile::{AutomationProfileAddArgs, AutomationProfileCommand, AutomationProfileListArgs};
 pub use invariant::{InvariantAddArgs, InvariantCommand, InvariantListArgs, InvariantRemoveArgs};
+pub use mcp::{McpCommand, McpServeArgs};
 pub use plan::{
     ApplyArgs, CancelArgs, CorrectArgs, CorrectMode, ExplainArgs, FollowArgs, GuardArgs, PlanCommand,
     PlanListArgs, PromptArgs, RevertArgs, RollbackArgs, StartArgs, TreeArgs, UseArgs,
@@ -121,6 +123,9 @@ pub enum Command {
     /// Register language servers, and serve editors.
     #[command(subcommand, arg_required_else_help = true)]
     Lsp(LspCommand),
+    /// Lend language servers and plans to other agents.
+    #[command(subcommand, arg_required_else_help = true)]
+    Mcp(McpCommand),
     /// Register what is checked before a plan can be applied, and attach it.
     #[command(subcommand, arg_required_else_help = true)]
     Validation(ValidationCommand),
@@ -183,6 +188,7 @@ impl Command {
             Command::Resource(command) => command.path(),
             Command::Project(command) => command.path(),
             Command::Lsp(command) => command.path(),
+            Command::Mcp(command) => command.path(),
             Command::Validation(command) => command.path(),
             Command::Tool(command) => command.path(),
             Command::Action(command) => command.path(),

@@ -1,6 +1,7 @@
 //! Commands on what people register: resources, projects, language servers, actions.
 
 use clap::{Args, Subcommand, ValueEnum};
+use tracing::level_filters::LevelFilter;
 
 use super::Yes;
 
@@ -348,6 +349,28 @@ pub enum LogLevel {
     Warning,
     /// What failed.
     Error,
+}
+
+impl LogLevel {
+    /// As the log takes it.
+    pub fn filter(self) -> LevelFilter {
+        match self {
+            Self::Debug => LevelFilter::DEBUG,
+            Self::Info => LevelFilter::INFO,
+            Self::Warning => LevelFilter::WARN,
+            Self::Error => LevelFilter::ERROR,
+        }
+    }
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
 }
 
 /// What `lsp serve` takes.

@@ -15,11 +15,8 @@ use agents_engine::operations::language_server::{Add, List, Remove, Show};
 use agents_engine::{find_program, is_program};
 use agents_lsp_server::{EditorOptions, serve_editor};
 use serde_json::Value;
-use tracing::level_filters::LevelFilter;
 
-use crate::args::{
-    Global, LogLevel, LspAddArgs, LspCommand, LspListArgs, LspServeArgs, NameArgs, RemoveArgs,
-};
+use crate::args::{Global, LspAddArgs, LspCommand, LspListArgs, LspServeArgs, NameArgs, RemoveArgs};
 use crate::commands::{bullets, json, listed, text, texts};
 use crate::compose::{self, Environment};
 use crate::failure::{Failure, Outcome};
@@ -230,12 +227,8 @@ fn start(global: &Global, args: &LspServeArgs) -> Result<ExitCode, Error> {
         )
         .suggest("agents lsp serve --proxy off"));
     }
-    let (level, name) = match args.log_level {
-        LogLevel::Debug => (LevelFilter::DEBUG, "debug"),
-        LogLevel::Info => (LevelFilter::INFO, "info"),
-        LogLevel::Warning => (LevelFilter::WARN, "warning"),
-        LogLevel::Error => (LevelFilter::ERROR, "error"),
-    };
+    let level = args.log_level.filter();
+    let name = args.log_level.name();
     let level = logging::level_of(global.verbose).unwrap_or(level).max(level);
     logging::start_plain(level, args.log_file.as_deref())?;
     let environment = Environment::load(global)?;

@@ -9,6 +9,7 @@ mod info;
 pub mod init;
 mod invariant;
 pub mod lsp;
+pub mod mcp;
 pub mod plan;
 mod project;
 mod quickstart;
@@ -46,6 +47,7 @@ pub fn run(run: &Run, command: Command) -> Outcome {
         Command::Config(command) => config::run(run, command),
         Command::Diagnostics(args) => diagnostics::run(run, None, &args),
         Command::Init(args) => init::run(run, None, args),
+        Command::Mcp(_) => Err(Error::internal("a server writes no document").into()),
         Command::PlanWorker { .. } => Err(Error::internal("a worker writes no document").into()),
     }
 }

@@ -1,0 +1,173 @@
+//! Language servers as tools of actors: looks that need no decision, and what a write brought and took away.
+
+use std::collections::BTreeMap;
+
+use agents_domain::decision::{Decision, DecisionType};
+use agents_domain::ids::ResourceId;
+use agents_domain::plan::guards::ToolFacts;
+use agents_domain::ports::actor::{ActorWorkspace, Observation, Request};
+use agents_domain::ports::language_servers::{FileEvent, FileEventKind};
+use agents_domain::ports::store::ActorRun;
+use agents_tools::delta::{self, Delta, Snapshot};
+use agents_tools::{Lens, LspTool, Workspace};
+use serde_json::{Value, json};
+
+use super::guarding::Guarded;
+use super::{Stop, Worker};
+use crate::records::{self, emit};
+use crate::tools::{self, Written};
+
+/// What actors of a plan look through.
+pub(super) fn lens(workspaces: &[ActorWorkspace]) -> Lens {
+    Lens::new(
+        workspaces
+            .iter()
+            .map(|workspace| Workspace {
+                name: workspace.name.clone(),
+                id: workspace.resource_id.to_string(),
+                root: workspace.root.clone(),
+                languages: workspace.languages.clone(),
+            })
+            .collect(),
+    )
+}
+
+fn workspace(lens: &Lens, resource: ResourceId) -> Option<&Workspace> {
+    let id = resource.to_string();
+    lens.workspaces().iter().find(|workspace| workspace.id == id)
+}
+
+/// The state of the files that a tool is about to write.
+pub(super) struct Before {
+    resource: ResourceId,
+    snapshot: Snapshot,
+}
+
+impl Worker<'_> {
+    /// Lets an actor look through the language servers and commits the answer; `false` when the plan waits.
+    ///
+    /// A look that comes to nothing is an answer, too (`{"error": ...}`): the requests after it are carried out all the
+    /// same. One whose result is to be written becomes a request for `builtin/apply-edits`, committed before anything is
+    /// written.
+    pub(super) async fn look(
+        &self,
+        run: &mut ActorRun,
+        tool: &LspTool,
+        call_id: &str,
+        args: &Value,
+        decisions: &[Decision],
+        lens: &Lens,
+    ) -> Result<bool, Stop> {
+        let plan = self.plan()?;
+        let answer = match tool.fits(plan.phase) {
+            false => Err(format!("{} is not there in {}: nothing is changed yet", tool.name, plan.phase)),
+            true => match self.may_look(run, tool, (call_id, args), decisions)? {
+                Guarded::Run => tool.call(args.clone(), lens).await,
+                Guarded::Wait => return Ok(false),
+                Guarded::Refuse(why) => Err(why),
+            },
+        };
+        if let (true, Ok(changes)) = (tool.writes, &answer) {
+            return self.becomes_edits(run, changes).map(|()| true);
+        }
+        let result = answer.unwrap_or_else(|why| json!({ "error": why }));
+        let mut next = run.clone();
+        next.done += 1;
+        next.observations.push(Observation::Tool { call_id: call_id.to_owned(), result });
+        self.write(|w, plan| {
+            plan.tool_calls += 1;
+            records::touch(w, plan)?;
+            let facts = json!({ "tool_name": tool.name, "checkpoint_created": false });
+            emit(self.engine, w, plan, "tool.completed", facts)?;
+            w.put_actor_run(&next)?;
+            Ok(())
+        })?;
+        *run = next;
+        Ok(true)
+    }
+
+    /// Whether an actor may look now. What a profile asks a person about are changes; a look is none of them, unless the
+    /// profile names the tool.
+    fn may_look(
+        &self,
+        run: &ActorRun,
+        tool: &LspTool,
+        call: (&str, &Value),
+        decisions: &[Decision],
+    ) -> Result<Guarded, Stop> {
+        let facts = ToolFacts {
+            name: tool.name,
+            summary: tool.summary,
+            category: "lsp",
+            writes: false,
+            is_unsafe: false,
+            checkpointable: true,
+            side_effects: &[],
+        };
+        let root = decisions.iter().find(|d| d.decision_type == DecisionType::PromptDefinition);
+        match root {
+            Some(root) => self.guard(run, &facts, call, root, decisions),
+            None => Ok(Guarded::Run),
+        }
+    }
+
+    /// Puts the edits that a look gave in the place of its request.
+    fn becomes_edits(&self, run: &mut ActorRun, changes: &Value) -> Result<(), Stop> {
+        let mut next = run.clone();
+        if let Some(Request::Tool { tool, args, .. }) = next.requests.get_mut(run.done) {
+            "builtin/apply-edits".clone_into(tool);
+            *args = json!({ "resource": changes["resource"], "edits": changes["edits"] });
+        }
+        self.write(|w, _| Ok(w.put_actor_run(&next)?))?;
+        *run = next;
+        Ok(())
+    }
+
+    /// Asks about the files a tool is about to write; `None` when nobody wants to know, or nobody could tell.
+    pub(super) async fn before_writing(&self, tool: &str, args: &Value, lens: &Lens) -> Option<Before> {
+        if !tools::wants_diagnostics(args) {
+            return None;
+        }
+        let (resource, edits) = tools::edits_of(tool, args)?;
+        let workspace = workspace(lens, resource)?;
+        let languages = &workspace.languages;
+        let mut paths: Vec<String> = edits.iter().map(|edit| edit.path().to_owned()).collect();
+        paths.sort();
+        paths.dedup();
+        if !paths.iter().any(|path| !languages.servers_for(path).is_empty()) {
+            return None;
+        }
+        paths.retain(|path| languages.text(path).is_ok());
+        Some(Before { resource, snapshot: delta::take(lens, workspace, &paths).await })
+    }
+
+    /// What a write brought and took away. Servers that do not answer are named, and never fail the write.
+    pub(super) async fn after_writing(
+        &self,
+        before: Option<Before>,
+        written: &Written,
+        lens: &Lens,
+    ) -> Option<Delta> {
+        let before = before.filter(|before| before.resource == written.resource_id)?;
+        let workspace = workspace(lens, before.resource)?;
+        let mut events = BTreeMap::new();
+        for edit in &written.edits {
+            let kind = match (&edit.before, &edit.after) {
+                (_, None) => FileEventKind::Deleted,
+                (None, _) => FileEventKind::Created,
+                _ => FileEventKind::Changed,
+            };
+            events.insert(edit.path.clone(), kind);
+            if let Some(old) = &edit.old_path {
+                events.insert(old.clone(), FileEventKind::Deleted);
+            }
+        }
+        let left =
+            |(path, kind): (&String, &FileEventKind)| (*kind != FileEventKind::Deleted).then(|| path.clone());
+        let paths: Vec<String> = events.iter().filter_map(left).collect();
+        let events: Vec<FileEvent> =
+            events.into_iter().map(|(path, kind)| FileEvent { path, kind }).collect();
+        workspace.languages.files_changed(&events).await;
+        Some(delta::take(lens, workspace, &paths).await.since(&before.snapshot))
+    }
+}
