@@ -97,6 +97,12 @@ impl LspTool {
     }
 }
 
+/// What a result really looks like: what may be left out is not required.
+fn output_schema<T: JsonSchema>() -> schemars::Schema {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<T>()
+}
+
 fn run_json<T: Tool>(arguments: Value, lens: &Lens) -> BoxFuture<'_, Result<Value, String>> {
     Box::pin(async move {
         let arguments = if arguments.is_null() { Value::Object(Default::default()) } else { arguments };
@@ -121,7 +127,7 @@ macro_rules! tools {
                 while_deciding: <$type as Tool>::WHILE_DECIDING,
                 writes: <$type as Tool>::WRITES,
                 input: || schemars::schema_for!($type),
-                output: || schemars::schema_for!(<$type as Tool>::Output),
+                output: output_schema::<<$type as Tool>::Output>,
                 run: run_json::<$type>,
             }),*];
             ALL

@@ -131,7 +131,7 @@ impl Environment {
         let engine = Engine::new(Parts {
             store: Arc::new(store),
             actors: Arc::new(actors()),
-            language_servers: Arc::new(Runtime::new()),
+            language_servers: Arc::new(Runtime::new().noting_in(self.data_dir.join("running-servers"))),
             spawner: Arc::new(spawner),
             config: self.config.clone(),
             data_dir: self.data_dir.clone(),

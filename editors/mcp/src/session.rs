@@ -238,12 +238,7 @@ impl rmcp::ServerHandler for Session {
             () = context.ct.cancelled() => Err("it was cancelled".to_owned()),
         };
         Ok(match answer {
-            Ok(value) => {
-                let text = serde_json::to_string_pretty(&value).unwrap_or_default();
-                let mut result = CallToolResult::structured(value);
-                result.content = vec![ContentBlock::text(text)];
-                result.into()
-            }
+            Ok(value) => CallToolResult::structured(value).into(),
             Err(why) => CallToolResult::error(vec![ContentBlock::text(why)]).into(),
         })
     }

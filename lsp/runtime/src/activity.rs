@@ -62,6 +62,14 @@ pub(crate) struct Usage {
     pub(crate) resident: u64,
 }
 
+/// When a process was started, in the system's own measure; `None` when it is gone or only its exit is left to be read.
+pub(crate) fn born(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
+    let ended = matches!(fields.first(), Some(&"Z" | &"X"));
+    fields.get(19).filter(|_| !ended)?.parse().ok()
+}
+
 /// Adds up a process and its descendants; `None` without `/proc` or without the process.
 pub(crate) fn usage(pid: i32) -> Option<Usage> {
     let mut total = Usage::default();

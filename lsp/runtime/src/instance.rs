@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::client::{Client, Patience, StartError};
 use crate::documents::{self, Documents, Snapshot};
+use crate::notes::Note;
 use crate::runtime::Timing;
 use crate::{files, launch, lock, uri};
 
@@ -58,6 +59,9 @@ pub(crate) struct Instance {
     /// Held while a suspect is probed; when the last probe began.
     probing: AsyncMutex<Option<Instant>>,
     closing: watch::Sender<bool>,
+    /// Where it is noted that the server runs, and the note of the present process.
+    notes: Option<PathBuf>,
+    note: Mutex<Option<Note>>,
 }
 
 #[derive(Debug, Default)]
@@ -71,7 +75,12 @@ struct Status {
 }
 
 impl Instance {
-    pub(crate) fn new(definition: LanguageServerDefinition, root: &Path, timing: Timing) -> Arc<Self> {
+    pub(crate) fn new(
+        definition: LanguageServerDefinition,
+        root: &Path,
+        timing: Timing,
+        notes: Option<PathBuf>,
+    ) -> Arc<Self> {
         let instance = Arc::new(Self {
             documents: Documents::new(root),
             root: root.to_owned(),
@@ -87,6 +96,8 @@ impl Instance {
             starting: AsyncMutex::new(()),
             probing: AsyncMutex::new(None),
             closing: watch::Sender::new(false),
+            notes,
+            note: Mutex::default(),
             definition,
             timing,
         });
@@ -162,6 +173,12 @@ impl Instance {
         if status.failed.is_some() {
             return Ok(None);
         }
+        let ended = lock(&self.note).take().is_some_and(|note| note.is_ended());
+        if ended {
+            let reason = format!("{} was removed from the registry", self.definition.name);
+            status.failed = Some(reason.clone());
+            return Err(reason);
+        }
         let health = &self.definition.health_check;
         let pause = match &status.ended {
             None => Duration::ZERO,
@@ -196,6 +213,10 @@ impl Instance {
             let mut status = lock(&self.status);
             status.info = client.facts.info();
             status.ended = None;
+            *lock(&self.note) = self.notes.as_deref().and_then(|folder| {
+                let (name, pid) = (&self.definition.name, client.process.pid);
+                Note::write(folder, name, &self.root, pid, client.start_time, status.restarts)
+            });
         }
         *lock(&self.current) = Some(client.clone());
         if *self.closing.borrow() {
@@ -363,6 +384,7 @@ impl Instance {
         if let Some(client) = client {
             client.shut_down(self.timing.shutdown).await;
         }
+        lock(&self.note).take();
     }
 
     /// Ends the server at once.
@@ -371,6 +393,7 @@ impl Instance {
         if let Some(client) = lock(&self.current).take() {
             client.kill("was closed");
         }
+        lock(&self.note).take();
     }
 }
 

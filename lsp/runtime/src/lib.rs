@@ -12,6 +12,7 @@
 //! - `diagnostics` (pull, push, settling) and `actions`, `edits` (fixes and what they change) ask the questions.
 //! - `intelligence` asks about code (places, hover, symbols, hierarchies, ...), `questions` about whole files; `places` reads
 //!   locations; `preview` lets a server see drafts for a while.
+//! - `notes` tells other processes which servers run, and ends those that are removed from the registry.
 //! - `documents` is what a server has open, `pushed` what it said unasked, `activity` whether it is still computing.
 //! - `client` is one connection: requests with deadlines, answers to the server's own requests; `transport`,
 //!   `framing`, `process` and `guard` carry the bytes, own the child and see to its end.
@@ -33,6 +34,7 @@ mod install;
 mod instance;
 mod intelligence;
 mod launch;
+mod notes;
 mod places;
 mod position;
 mod preview;

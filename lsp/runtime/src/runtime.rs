@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use agents_domain::QualifiedName;
 use agents_domain::language_server::LanguageServerDefinition;
 use agents_domain::ports::BoxFuture;
 use agents_domain::ports::language_servers::{
-    LanguageServers, LanguageWorkspace, ServerReport, WorkspaceSpec,
+    LanguageServers, LanguageWorkspace, RunningServer, ServerReport, WorkspaceSpec,
 };
 
 use crate::instance::Instance;
 use crate::workspace::Workspace;
-use crate::{check, lock};
+use crate::{check, lock, notes};
 
 /// Waiting times that are not the caller's to choose; tests shorten them.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +58,13 @@ impl Runtime {
 
     /// The same with other waiting times.
     pub fn with_timing(timing: Timing) -> Self {
-        Self { timing, pool: Arc::default() }
+        Self { timing, ..Self::default() }
+    }
+
+    /// Notes the servers that run in a folder, for other processes that know it, and sees theirs.
+    #[must_use]
+    pub fn noting_in(self, folder: PathBuf) -> Self {
+        Self { pool: Arc::new(Pool { notes: Some(folder), ..Pool::default() }), ..self }
     }
 }
 
@@ -68,6 +75,14 @@ impl LanguageServers for Runtime {
                 Arc::new(Workspace::open(&self.pool, self.timing, spec));
             workspace
         })
+    }
+
+    fn running(&self) -> Vec<RunningServer> {
+        self.pool.notes.as_deref().map(notes::running).unwrap_or_default()
+    }
+
+    fn end(&self, server: &QualifiedName) -> usize {
+        self.pool.notes.as_deref().map_or(0, |folder| notes::end(folder, server))
     }
 
     fn check<'a>(
@@ -92,6 +107,8 @@ type Key = (String, PathBuf);
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     instances: Mutex<HashMap<Key, (Weak<Instance>, usize)>>,
+    /// See [`Runtime::noting_in`].
+    notes: Option<PathBuf>,
 }
 
 impl Pool {
@@ -108,7 +125,7 @@ impl Pool {
             entry.1 += 1;
             return instance;
         }
-        let instance = Instance::new(definition.clone(), root, timing);
+        let instance = Instance::new(definition.clone(), root, timing, self.notes.clone());
         *entry = (Arc::downgrade(&instance), 1);
         instance
     }

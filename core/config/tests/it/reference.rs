@@ -85,3 +85,20 @@ fn the_reference_of_keys_is_that_of_the_table() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(written == page(), "docs/reference/config.md is stale: run this test with UPDATE_DOCS=1");
 }
+
+// docs/reference/entities; `UPDATE_DOCS=1` rewrites it
+#[test]
+fn the_json_schemas_of_entity_files_are_those_of_the_loaders() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/entities");
+    for kind in agents_config::KINDS {
+        let mut text = serde_json::to_string_pretty((kind.schema)()).unwrap();
+        text.push('\n');
+        let path = folder.join(format!("{}.schema.json", kind.name.replace([' ', '_'], "-")));
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(&path, &text).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(written == text, "{} is stale: run this test with UPDATE_DOCS=1", path.display());
+    }
+}

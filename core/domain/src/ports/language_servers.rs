@@ -22,6 +22,17 @@ pub trait LanguageServers: Send + Sync {
     /// started shows in [`LanguageWorkspace::servers`] and in the answers.
     fn open(&self, spec: WorkspaceSpec) -> BoxFuture<'_, Arc<dyn LanguageWorkspace>>;
 
+    /// The servers that run, in this process and in others that work on the same data.
+    fn running(&self) -> Vec<RunningServer> {
+        Vec::new()
+    }
+
+    /// Ends every running instance of a server that was removed from the registry, in whichever process; those who use it
+    /// are told so. Says how many there were.
+    fn end(&self, _server: &QualifiedName) -> usize {
+        0
+    }
+
     /// Starts one server over a directory (an empty one of its own for `None`) to see what it really offers, and stops
     /// it again. Bounded by twice `start_timeout` and a few seconds.
     fn check<'a>(
@@ -43,6 +54,25 @@ pub struct WorkspaceSpec {
     pub request_timeout: Duration,
     /// How long a server may take to start and answer `initialize`.
     pub start_timeout: Duration,
+}
+
+/// A server that runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunningServer {
+    /// The registry name.
+    pub server: QualifiedName,
+    /// What it works on.
+    pub root: PathBuf,
+    /// Its process.
+    pub pid: u32,
+    /// The process it works for.
+    pub owner: u32,
+    /// From its start to its `initialize` answer, in milliseconds.
+    pub start_ms: u64,
+    /// How often it was brought back.
+    pub restarts: u32,
+    /// Resident memory of it and its children in bytes, where the system tells.
+    pub resident_bytes: Option<u64>,
 }
 
 /// One server's state, for people.

@@ -302,7 +302,7 @@ impl Operation for Show {
     }
 }
 
-/// Removes a language server from the registry; whoever runs it hears of it by the event.
+/// Removes a language server from the registry; those that run are ended.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Remove {
@@ -316,6 +316,9 @@ pub struct Remove {
 pub struct RemoveOutput {
     pub lsp_server_removed: RemovedServer,
     pub broken_references: Vec<BrokenReference>,
+    /// How many running instances of it were ended; absent when none ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instances_ended: Option<usize>,
 }
 
 /// The removed server.
@@ -352,6 +355,7 @@ impl Operation for Remove {
                 languages: definition.languages,
             },
             broken_references: Vec::new(),
+            instances_ended: Some(engine.language_servers.end(&definition.name)).filter(|ended| *ended > 0),
         })
     }
 }

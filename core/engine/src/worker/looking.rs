@@ -1,6 +1,6 @@
 //! Language servers as tools of actors: looks that need no decision, and what a write brought and took away.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::ResourceId;
@@ -37,6 +37,24 @@ fn workspace(lens: &Lens, resource: ResourceId) -> Option<&Workspace> {
     lens.workspaces().iter().find(|workspace| workspace.id == id)
 }
 
+/// Tells the servers that files were written by others than their actor, whatever became of them.
+pub(super) async fn tell(lens: &Lens, written: &BTreeSet<(ResourceId, String)>) {
+    for workspace in lens.workspaces() {
+        let of = |id: &ResourceId| id.to_string() == workspace.id;
+        let event = |path: &String| FileEvent {
+            path: path.clone(),
+            kind: match workspace.languages.text(path) {
+                Ok(_) => FileEventKind::Changed,
+                Err(_) => FileEventKind::Deleted,
+            },
+        };
+        let events: Vec<_> = written.iter().filter(|(id, _)| of(id)).map(|(_, path)| event(path)).collect();
+        if !events.is_empty() {
+            workspace.languages.files_changed(&events).await;
+        }
+    }
+}
+
 /// The state of the files that a tool is about to write.
 pub(super) struct Before {
     resource: ResourceId,
@@ -44,6 +62,18 @@ pub(super) struct Before {
 }
 
 impl Worker<'_> {
+    /// The files that stand written under a decision, a renamed one under both names.
+    pub(super) fn written_under(&self, decision: &Decision) -> Result<BTreeSet<(ResourceId, String)>, Stop> {
+        let changes = self.engine.view(|r| r.changes(self.id))?;
+        let own = changes.into_iter().filter(|change| change.decision_id == decision.decision_id);
+        Ok(own
+            .flat_map(|change| {
+                let paths = change.old_path.into_iter().chain([change.path]);
+                paths.map(move |path| (change.resource_id, path)).collect::<Vec<_>>()
+            })
+            .collect())
+    }
+
     /// Lets an actor look through the language servers and commits the answer; `false` when the plan waits.
     ///
     /// A look that comes to nothing is an answer, too (`{"error": ...}`): the requests after it are carried out all the

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::checkpoints::Around;
 use super::guarding::Guarded;
 use super::subplan::{CREATE_SUBPLAN, of_decision};
-use super::{Stop, Worker, failing};
+use super::{Stop, Worker, failing, looking};
 use crate::checkpoints::measure;
 use crate::records::{self, Evidence, by_key, emit};
 use crate::rewind::{args_hash, standing};
@@ -116,7 +116,11 @@ impl Worker<'_> {
             Request::Checkpoint { decision: key, label } => {
                 self.checkpoint(run, &key, &label, &decision, sandboxes)?;
             }
-            Request::Undo { decision: key } => self.undo(run, &key, &decision, sandboxes)?,
+            Request::Undo { decision: key } => {
+                let written = self.written_under(&decision)?;
+                self.undo(run, &key, &decision, sandboxes)?;
+                looking::tell(lens, &written).await;
+            }
         }
         Ok(true)
     }

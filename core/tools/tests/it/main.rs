@@ -3,4 +3,5 @@
 
 mod fake;
 mod real;
+mod reference;
 mod world;

@@ -53,7 +53,12 @@ impl World {
 
     pub async fn try_call(&self, tool: &str, arguments: Value) -> Result<Value, String> {
         let tool = agents_tools::find(tool).unwrap_or_else(|| panic!("there is no tool {tool}"));
-        tool.call(arguments, &self.lens).await
+        let answer = tool.call(arguments, &self.lens).await;
+        if let Ok(answer) = &answer {
+            let schema = serde_json::to_value((tool.output)()).unwrap();
+            assert_eq!(deviation(&schema, &schema, answer), None, "{} {answer}", tool.name);
+        }
+        answer
     }
 
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
@@ -114,4 +119,26 @@ pub fn tool(name: &str) -> PathBuf {
 /// The values of a key in a list of results.
 pub fn each<'a>(answer: &'a Value, key: &str) -> Vec<&'a str> {
     answer["results"].as_array().unwrap().iter().filter_map(|one| one[key].as_str()).collect()
+}
+
+/// Where a value is not as its schema says: a required member that is missing, or one the schema does not know.
+fn deviation(root: &Value, schema: &Value, value: &Value) -> Option<String> {
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
+        return deviation(root, &root["$defs"][name], value);
+    }
+    match value {
+        Value::Array(items) => items.iter().find_map(|item| deviation(root, &schema["items"], item)),
+        Value::Object(members) if schema["properties"].is_object() => {
+            let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let mut missing = required.filter(|name| !members.contains_key(*name));
+            if let Some(name) = missing.next() {
+                return Some(format!("{name} is missing"));
+            }
+            members.iter().find_map(|(name, member)| match schema["properties"].get(name) {
+                Some(of) => deviation(root, of, member),
+                None => Some(format!("{name} is not in the schema")),
+            })
+        }
+        _ => None,
+    }
 }

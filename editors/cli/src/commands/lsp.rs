@@ -193,6 +193,9 @@ fn remove(run: &Run, args: RemoveArgs) -> Outcome {
         bullets(&panel, removed.broken_references.iter().map(|r| format!("Actor: {}", r.name)));
     }
     out.set_data(data);
+    if let Some(ended) = removed.instances_ended {
+        out.info(format!("{} ended", counted(ended as u64, "running instance", "running instances")));
+    }
     out.ok("LSP server removed");
     if broken > 0 {
         let actors = counted(broken as u64, "actor", "actors");

@@ -426,3 +426,32 @@ async fn a_check_reports_what_a_server_really_offers() {
     let report = world.runtime.check(&world.definition, Some(&world.root()), LONG).await;
     assert!(report.problem.unwrap().contains("`env.X` uses `${AGENTS_NOT_SET}`, which is not set"));
 }
+
+// LSP-035
+#[tokio::test(flavor = "multi_thread")]
+async fn other_processes_see_what_runs_and_end_what_was_removed_for_good() {
+    let mut world = World::new(script(json!({})));
+    let notes = world.folder.path().join("notes");
+    world.runtime = Runtime::with_timing(TIMING).noting_in(notes.clone());
+    world.write("a.py", "x = bad_one\n");
+    let workspace = world.open().await;
+    assert!(world.runtime.running().is_empty());
+    found(&workspace, "a.py").await;
+    // A runtime of another process knows the folder only.
+    let other = Runtime::new().noting_in(notes.clone());
+    let running = other.running();
+    assert_eq!(running.len(), 1, "{running:?}");
+    let pid = world.starts()[0]["pid"].clone();
+    assert_eq!((running[0].server.to_string().as_str(), json!(running[0].pid)), ("local/fake", pid.clone()));
+    assert_eq!((running[0].owner, running[0].restarts), (std::process::id(), 0));
+    assert!(running[0].resident_bytes.is_some_and(|bytes| bytes > 0));
+    std::fs::write(notes.join("1.json"), "{}").unwrap();
+    assert_eq!(other.end(&"local/another".parse().unwrap()), 0);
+    assert_eq!(other.end(&world.definition.name), 1);
+    wait_until_gone(&pid);
+    assert!(problem(&workspace, "a.py").await.contains("was removed from the registry"));
+    assert_eq!(world.starts().len(), 1, "it is not started again");
+    assert!(other.running().is_empty());
+    workspace.close().await;
+    assert_eq!(std::fs::read_dir(&notes).unwrap().count(), 0, "no note is left");
+}

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use agents_config::Config;
 use agents_domain::plan::State;
+use agents_domain::ports::language_servers::RunningServer;
 use agents_domain::ports::store::{PlanFilter, RegisteredServer, StoreError};
 use agents_store::{Examination, Options, examine};
 
@@ -170,8 +171,25 @@ pub(super) fn language_servers(engine: &Engine, surroundings: &dyn Surroundings)
             "none is registered",
             "See which are known for a folder: agents lsp detect <DIR>. Get one: agents lsp install <NAME>",
         )],
-        Ok(servers) => servers.iter().map(|server| language_server(server, surroundings)).collect(),
+        Ok(servers) => {
+            let registered = servers.iter().map(|server| language_server(server, surroundings));
+            registered.chain(engine.language_servers.running().iter().map(running_server)).collect()
+        }
     }
+}
+
+fn running_server(running: &RunningServer) -> Check {
+    let mut facts = format!("process {} for {}, over {}", running.pid, running.owner, running.root.display());
+    facts.push_str(&format!(": started in {} ms", running.start_ms));
+    if let Some(resident) = running.resident_bytes {
+        facts.push_str(&format!(", {}", bytes(resident)));
+    }
+    match running.restarts {
+        0 => {}
+        1 => facts.push_str(", restarted once"),
+        times => facts.push_str(&format!(", restarted {times} times")),
+    }
+    Check::ok(format!("Running {}", running.server), facts)
 }
 
 fn language_server(server: &RegisteredServer, surroundings: &dyn Surroundings) -> Check {
