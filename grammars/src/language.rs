@@ -82,6 +82,22 @@ impl Language {
         }
     }
 
+    /// All queries of this language: what is derived from texts is to be derived anew when this is another.
+    pub fn query_source(self) -> &'static str {
+        match self {
+            Self::Python => concat!(
+                include_str!("../queries/python/symbols.scm"),
+                include_str!("../queries/python/imports.scm"),
+                include_str!("../queries/python/references.scm"),
+            ),
+            Self::Rust => concat!(
+                include_str!("../queries/rust/symbols.scm"),
+                include_str!("../queries/rust/imports.scm"),
+                include_str!("../queries/rust/references.scm"),
+            ),
+        }
+    }
+
     const fn id_str(self) -> &'static str {
         match self {
             Self::Python => "python",

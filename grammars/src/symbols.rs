@@ -8,10 +8,15 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use tree_sitter::{Node, Query, QueryCursor, QueryCursorOptions, StreamingIterator, Tree};
 
-use crate::syntax::{Range, SyntaxError, deadline, faults, grammar};
+use crate::facts::{
+    Declared, Facts, Import, Role as ReferenceRole, doc_of_comments, doc_of_string, reference, signature,
+    use_tree,
+};
+use crate::syntax::{INDEX_TIME, PARSE_TIME, Range, SyntaxError, deadline, faults, grammar, parse_within};
 use crate::{Language, ParseError, parse};
 
 /// The most containers that a symbol names; of deeper nesting the innermost are kept.
@@ -82,6 +87,11 @@ impl SymbolKind {
             Self::Struct | Self::Union => 23,
             Self::TypeAlias => 26,
         }
+    }
+
+    /// The kind with this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        if word == Self::Method.as_str() { Some(Self::Method) } else { Self::from_capture(word) }
     }
 
     /// The kind with this word; methods are found by nesting, not by a query.
@@ -159,12 +169,46 @@ pub fn outline(language: Language, text: impl AsRef<[u8]>) -> Result<Outline, Pa
 }
 
 fn declared(language: Language, text: &[u8], tree: &Tree) -> Result<Vec<Symbol>, ParseError> {
-    let mut found = declarations(language, text, tree.root_node())?;
-    // `a, b = 1, 2` are two names in one range: the name's place settles their order.
-    found.sort_by_key(|Declaration { range, selection_range, .. }| {
-        (range.start_byte, usize::MAX - range.end_byte, selection_range.start_byte)
-    });
-    Ok(with_containers(found, text))
+    let query = CodeQuery::symbols(language);
+    Ok(with_containers(captured(query, text, tree.root_node(), PARSE_TIME)?.declarations, text))
+}
+
+/// Everything the queries find, from one parse.
+pub(crate) fn details(language: Language, text: &[u8]) -> Result<Facts, ParseError> {
+    let tree = parse_within(language, text, INDEX_TIME)?;
+    let found = captured(CodeQuery::whole(language), text, tree.root_node(), INDEX_TIME)?;
+    let piece = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+    let described: Vec<(String, String)> = found
+        .declarations
+        .iter()
+        .map(|Declaration { kind, head, range, signed, doc, .. }| {
+            let signed = match kind {
+                // Their values can be long.
+                SymbolKind::EnumMember
+                | SymbolKind::Field
+                | SymbolKind::Variable
+                | SymbolKind::Constant
+                | SymbolKind::Macro => {
+                    piece(signed.start, signed.end).split(|byte| *byte == b'\n').next().unwrap_or_default()
+                }
+                _ => piece(signed.start, signed.end),
+            };
+            let doc = match doc {
+                Some(string) => doc_of_string(&String::from_utf8_lossy(piece(string.start, string.end))),
+                None if range.start_byte < *head => {
+                    doc_of_comments(&String::from_utf8_lossy(piece(range.start_byte, *head)))
+                }
+                None => String::new(),
+            };
+            (signature(signed), doc)
+        })
+        .collect();
+    let symbols = with_containers(found.declarations, text).into_iter();
+    let declarations = symbols
+        .zip(described)
+        .map(|(symbol, (signature, doc))| Declared { symbol, signature, doc })
+        .collect();
+    Ok(Facts { declarations, imports: found.imports, references: found.references })
 }
 
 /// The innermost symbol at a line (counted from 0): the one around its first character that is not blank, or around
@@ -201,9 +245,22 @@ struct Declaration {
     head: usize,
     range: Range,
     selection_range: Range,
+    /// What its signature is read from: up to its body or value.
+    signed: std::ops::Range<usize>,
+    /// A string that documents it.
+    doc: Option<std::ops::Range<usize>>,
 }
 
-struct SymbolQuery {
+/// What the queries found in a text.
+#[derive(Default)]
+struct Captured {
+    /// In the order of the text, what contains others before them.
+    declarations: Vec<Declaration>,
+    imports: Vec<Import>,
+    references: Vec<crate::facts::Reference>,
+}
+
+struct CodeQuery {
     query: Query,
     /// By the index of a capture.
     roles: Vec<Role>,
@@ -214,9 +271,14 @@ enum Role {
     Name,
     Lead,
     Kind(SymbolKind),
+    Reference(ReferenceRole),
+    ImportTree,
+    ImportModule,
+    ImportName,
+    ImportAlias,
 }
 
-impl SymbolQuery {
+impl CodeQuery {
     // The queries are part of this crate: a fault in one is found by any test that uses its language.
     #[allow(clippy::expect_used)]
     fn new(language: Language, source: &str) -> Self {
@@ -224,18 +286,37 @@ impl SymbolQuery {
         let role = |name: &&str| match *name {
             "name" => Role::Name,
             "lead" => Role::Lead,
-            kind => Role::Kind(SymbolKind::from_capture(kind).expect("captures are kinds of symbols")),
+            "import.tree" => Role::ImportTree,
+            "import.module" => Role::ImportModule,
+            "import.name" => Role::ImportName,
+            "import.alias" => Role::ImportAlias,
+            other => match other.strip_prefix("ref.") {
+                Some(word) => Role::Reference(ReferenceRole::from_word(word).expect("a role of references")),
+                None => Role::Kind(SymbolKind::from_capture(other).expect("captures are kinds of symbols")),
+            },
         };
         let roles = query.capture_names().iter().map(role).collect();
         Self { query, roles }
     }
 
-    fn of(language: Language) -> &'static Self {
-        static PYTHON: LazyLock<SymbolQuery> = LazyLock::new(|| {
-            SymbolQuery::new(Language::Python, include_str!("../queries/python/symbols.scm"))
-        });
-        static RUST: LazyLock<SymbolQuery> =
-            LazyLock::new(|| SymbolQuery::new(Language::Rust, include_str!("../queries/rust/symbols.scm")));
+    /// Symbols alone.
+    fn symbols(language: Language) -> &'static Self {
+        static PYTHON: LazyLock<CodeQuery> =
+            LazyLock::new(|| CodeQuery::new(Language::Python, include_str!("../queries/python/symbols.scm")));
+        static RUST: LazyLock<CodeQuery> =
+            LazyLock::new(|| CodeQuery::new(Language::Rust, include_str!("../queries/rust/symbols.scm")));
+        match language {
+            Language::Python => &PYTHON,
+            Language::Rust => &RUST,
+        }
+    }
+
+    /// Symbols, imports and references in one run, which takes little longer than one of them.
+    fn whole(language: Language) -> &'static Self {
+        static PYTHON: LazyLock<CodeQuery> =
+            LazyLock::new(|| CodeQuery::new(Language::Python, Language::Python.query_source()));
+        static RUST: LazyLock<CodeQuery> =
+            LazyLock::new(|| CodeQuery::new(Language::Rust, Language::Rust.query_source()));
         match language {
             Language::Python => &PYTHON,
             Language::Rust => &RUST,
@@ -243,40 +324,62 @@ impl SymbolQuery {
     }
 }
 
-fn declarations(language: Language, text: &[u8], root: Node<'_>) -> Result<Vec<Declaration>, ParseError> {
-    let SymbolQuery { query, roles } = SymbolQuery::of(language);
+fn captured(
+    CodeQuery { query, roles }: &CodeQuery,
+    text: &[u8],
+    root: Node<'_>,
+    time: Duration,
+) -> Result<Captured, ParseError> {
     let mut by_name: HashMap<usize, Declaration> = HashMap::new();
     let mut leads: HashMap<usize, Range> = HashMap::new();
+    let mut all = Captured::default();
     let mut cursor = QueryCursor::new();
     cursor.set_max_start_depth(Some(MAX_DEPTH));
     // A query can take time that is square in the length of a broken text.
-    let in_time = deadline();
+    let in_time = deadline(time);
     let mut out_of_time = false;
     let mut check = |_: &tree_sitter::QueryCursorState| {
         let flow = in_time();
         out_of_time |= flow.is_break();
         flow
     };
+    let written = |node: Node<'_>| words(text, node.start_byte(), node.end_byte());
     let options = QueryCursorOptions::new().progress_callback(&mut check);
     let mut matches = cursor.matches_with_options(query, root, text, options);
     while let Some(found) = matches.next() {
         let (mut name, mut declaration) = (None, None);
+        let (mut module, mut imported, mut alias) = (None, None, None);
         for capture in found.captures() {
-            let range = Range::of(capture.node);
+            let node = capture.node;
             match roles[capture.index as usize] {
-                Role::Name => name = Some(range),
-                Role::Kind(kind) => declaration = Some((kind, range)),
+                Role::Reference(role) => all.references.push(reference(Range::of(node), role)),
+                Role::Name => name = Some(Range::of(node)),
+                Role::Kind(kind) => declaration = Some((kind, node)),
                 // Some take their line's end with them: what they lead begins where they end, blanks aside.
-                Role::Lead => _ = leads.insert(without_blanks_after(text, range.end_byte), range),
+                Role::Lead => {
+                    let range = Range::of(node);
+                    leads.insert(without_blanks_after(text, range.end_byte), range);
+                }
+                Role::ImportTree => all.imports.extend(use_tree(&written(node), node.start_position().row)),
+                Role::ImportModule => module = Some(node),
+                Role::ImportName => imported = Some(node),
+                Role::ImportAlias => alias = Some(node),
             }
         }
-        let (Some(selection_range), Some((kind, range))) = (name, declaration) else { continue };
-        let declaration = Declaration { kind, head: range.start_byte, range, selection_range };
+        if let Some(module) = module {
+            all.imports.push(Import {
+                module: written(module),
+                name: imported.map(written),
+                alias: alias.map(written),
+                line: module.start_position().row,
+            });
+        }
+        let (Some(selection_range), Some((kind, node))) = (name, declaration) else { continue };
         match by_name.entry(selection_range.start_byte) {
-            Entry::Vacant(entry) => _ = entry.insert(declaration),
+            Entry::Vacant(entry) => _ = entry.insert(Declaration::new(kind, node, selection_range)),
             Entry::Occupied(mut entry) => {
-                if range.start_byte < entry.get().head {
-                    entry.insert(declaration);
+                if node.start_byte() < entry.get().head {
+                    entry.insert(Declaration::new(kind, node, selection_range));
                 }
             }
         }
@@ -296,7 +399,30 @@ fn declarations(language: Language, text: &[u8], root: Node<'_>) -> Result<Vec<D
             declaration.range.start = lead.start;
         }
     }
-    Ok(found)
+    // `a, b = 1, 2` are two names in one range: the name's place settles their order.
+    found.sort_by_key(|Declaration { range, selection_range, .. }| {
+        (range.start_byte, usize::MAX - range.end_byte, selection_range.start_byte)
+    });
+    all.declarations = found;
+    Ok(all)
+}
+
+impl Declaration {
+    fn new(kind: SymbolKind, node: Node<'_>, selection_range: Range) -> Self {
+        let inner = node.child_by_field_name("definition").unwrap_or(node);
+        let body = inner.child_by_field_name("body");
+        // The first statement of a body, when it is nothing but a string.
+        let first = body.and_then(|body| body.named_child(0)).filter(|n| n.kind() == "expression_statement");
+        let string = first.and_then(|statement| statement.named_child(0)).filter(|n| n.kind() == "string");
+        Self {
+            kind,
+            head: node.start_byte(),
+            range: Range::of(node),
+            selection_range,
+            signed: inner.start_byte()..body.map_or(inner.end_byte(), |body| body.start_byte()),
+            doc: string.map(|string| string.byte_range()),
+        }
+    }
 }
 
 fn without_blanks_after(text: &[u8], at: usize) -> usize {
@@ -314,7 +440,7 @@ fn with_containers(declarations: Vec<Declaration>, text: &[u8]) -> Vec<Symbol> {
     let outside: Arc<[Arc<str>]> = Arc::new([]);
     let mut scopes: Vec<Scope> = Vec::new();
     let mut symbols = Vec::with_capacity(declarations.len());
-    for Declaration { mut kind, head, range, selection_range } in declarations {
+    for Declaration { mut kind, head, range, selection_range, .. } in declarations {
         while scopes.last().is_some_and(|scope| scope.end_byte <= range.start_byte) {
             scopes.pop();
         }

@@ -15,7 +15,10 @@ pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 pub const MAX_SYNTAX_ERRORS: usize = 100;
 
 /// Repairing a text that is far from the language can take very long; real source takes a thousandth of this.
-const PARSE_TIME: Duration = Duration::from_secs(10);
+pub(crate) const PARSE_TIME: Duration = Duration::from_secs(10);
+
+/// As [`PARSE_TIME`], for one file of many.
+pub(crate) const INDEX_TIME: Duration = Duration::from_secs(2);
 
 /// The longest piece of text that a message quotes, in characters.
 const MAX_QUOTE: usize = 40;
@@ -30,7 +33,7 @@ pub enum ParseError {
         bytes: usize,
     },
     /// The parser gave up after its time limit.
-    #[error("parsing took longer than {} s", PARSE_TIME.as_secs())]
+    #[error("parsing took longer than a few seconds")]
     TooSlow,
 }
 
@@ -89,7 +92,10 @@ pub struct SyntaxError {
 /// # Errors
 /// The text is larger than [`MAX_BYTES`], or so far from the language that the parser ran out of time.
 pub fn parse(language: Language, text: impl AsRef<[u8]>) -> Result<Tree, ParseError> {
-    let text = text.as_ref();
+    parse_within(language, text.as_ref(), PARSE_TIME)
+}
+
+pub(crate) fn parse_within(language: Language, text: &[u8], time: Duration) -> Result<Tree, ParseError> {
     if text.len() > MAX_BYTES {
         return Err(ParseError::TooLarge { bytes: text.len() });
     }
@@ -101,7 +107,7 @@ pub fn parse(language: Language, text: impl AsRef<[u8]>) -> Result<Tree, ParseEr
         // A grammar of another generation than the library is a fault of the build, which a test of this crate finds.
         #[allow(clippy::expect_used)]
         parser.set_language(&grammar(language)).expect("the grammars in use fit the parser");
-        let in_time = deadline();
+        let in_time = deadline(time);
         let mut check = |_: &tree_sitter::ParseState| in_time();
         let options = ParseOptions::new().progress_callback(&mut check);
         let tree =
@@ -194,9 +200,9 @@ fn quote(text: &[u8]) -> Option<String> {
     Some(short)
 }
 
-/// Breaks off what has taken longer than [`PARSE_TIME`] from now on.
-pub(crate) fn deadline() -> impl Fn() -> ControlFlow<()> {
-    let end = Instant::now() + PARSE_TIME;
+/// Breaks off what has taken longer than a time from now on.
+pub(crate) fn deadline(time: Duration) -> impl Fn() -> ControlFlow<()> {
+    let end = Instant::now() + time;
     move || if Instant::now() < end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 

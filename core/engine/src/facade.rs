@@ -83,6 +83,7 @@ operations![
     ops::lsp::Detect,
     ops::lsp::Install,
     ops::lsp::Check,
+    ops::lsp::Index,
     ops::validation::Add,
     ops::validation::Attach,
     ops::validation::Detach,

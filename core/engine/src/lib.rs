@@ -39,6 +39,7 @@ use agents_config::Config;
 use agents_domain::ids::PlanId;
 use agents_domain::plan::Phase;
 use agents_domain::ports::actor::Actors;
+use agents_domain::ports::code_index::CodeIndexes;
 use agents_domain::ports::installer::ServerInstaller;
 use agents_domain::ports::language_servers::LanguageServers;
 use agents_domain::ports::store::{Reader, Store, StoreError, StoreExt, StoreResult, Writer};
@@ -84,6 +85,7 @@ pub struct Engine {
     user: String,
     surroundings: Arc<dyn Surroundings>,
     installer: Option<Arc<dyn ServerInstaller>>,
+    code_indexes: Option<Arc<dyn CodeIndexes>>,
     /// When this process last started a worker for a plan, and how often in a row.
     starts: Arc<Mutex<HashMap<PlanId, (Instant, u32)>>>,
     /// Plans whose left-behind sandbox this process has tried to remove.
@@ -99,7 +101,7 @@ impl Engine {
         let Parts { store, actors, language_servers, spawner, config, data_dir, user } = parts;
         let starts = Arc::default();
         let surroundings = Arc::new(Nowhere);
-        let installer = None;
+        let (installer, code_indexes) = (None, None);
         Self {
             store,
             actors,
@@ -110,6 +112,7 @@ impl Engine {
             user,
             surroundings,
             installer,
+            code_indexes,
             starts,
             swept: Arc::default(),
         }
@@ -125,6 +128,17 @@ impl Engine {
     #[must_use]
     pub fn with_installer(self, installer: Arc<dyn ServerInstaller>) -> Self {
         Self { installer: Some(installer), ..self }
+    }
+
+    /// Lets it index source files; without this it knows nothing of them.
+    #[must_use]
+    pub fn with_code_indexes(self, code_indexes: Arc<dyn CodeIndexes>) -> Self {
+        Self { code_indexes: Some(code_indexes), ..self }
+    }
+
+    /// The indexes of source files, where there are any.
+    pub fn code_indexes(&self) -> Option<&Arc<dyn CodeIndexes>> {
+        self.code_indexes.as_ref()
     }
 
     /// The store, for watching changes by other processes.

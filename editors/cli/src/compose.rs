@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use agents_actors::BuiltIn;
 use agents_config::Config;
+use agents_context::Indexes;
 use agents_domain::{Error, ErrorKind, Result};
 use agents_engine::{Engine, Parts};
 use agents_lsp_runtime::{Installer, Runtime};
@@ -137,8 +138,10 @@ impl Environment {
             data_dir: self.data_dir.clone(),
             user: user(),
         });
-        let engine =
-            engine.with_surroundings(Arc::new(ThisMachine)).with_installer(Arc::new(Installer::new()));
+        let engine = engine
+            .with_surroundings(Arc::new(ThisMachine))
+            .with_installer(Arc::new(Installer::new()))
+            .with_code_indexes(Arc::new(Indexes::new(&self.data_dir)));
         let engine = Arc::new(engine);
         Ok(self.engine.get_or_init(|| engine).clone())
     }

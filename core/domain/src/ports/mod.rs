@@ -2,6 +2,7 @@
 
 pub mod actor;
 pub mod automation;
+pub mod code_index;
 pub mod code_intelligence;
 pub mod installer;
 pub mod language_servers;

@@ -246,6 +246,15 @@ Examples:
   agents lsp check local/ruff
   agents lsp check --config my-server.yaml --root .")]
     Check(LspCheckArgs),
+    /// Index the source files of a folder: what they declare, import and use, from syntax alone.
+    #[command(after_help = "\
+Examples:
+  agents lsp index
+  agents lsp index ~/src/app --rebuild
+
+Only what changed since the last time is read. What a folder ignores (.gitignore, .ignore, folders of
+dependencies) is left out, and so are files over 1 MB.")]
+    Index(LspIndexArgs),
     /// Serve plans and decisions to an editor over stdin and stdout.
     #[command(after_help = "\
 Examples:
@@ -266,6 +275,7 @@ impl LspCommand {
             Self::Detect(_) => "lsp detect",
             Self::Install(_) => "lsp install",
             Self::Check(_) => "lsp check",
+            Self::Index(_) => "lsp index",
             Self::Serve(_) => "lsp serve",
         }
     }
@@ -302,6 +312,17 @@ pub struct LspDetectArgs {
     /// The folder.
     #[arg(value_name = "DIR", default_value = ".")]
     pub dir: String,
+}
+
+/// What `lsp index` takes.
+#[derive(Debug, Args)]
+pub struct LspIndexArgs {
+    /// The folder.
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub dir: String,
+    /// Throw away what is known and read every file again.
+    #[arg(long)]
+    pub rebuild: bool,
 }
 
 /// What `lsp install` takes.

@@ -2,6 +2,7 @@
 
 mod check;
 mod detect;
+mod index;
 pub(super) mod install;
 
 use std::io::{self, Write};
@@ -32,6 +33,7 @@ pub fn run(run: &Run, command: LspCommand) -> Outcome {
         LspCommand::Show(args) => show(run, args),
         LspCommand::Remove(args) => remove(run, args),
         LspCommand::Detect(args) => detect::run(run, args),
+        LspCommand::Index(args) => index::run(run, args),
         LspCommand::Install(args) => install::run(run, args),
         LspCommand::Check(args) => check::run(run, args),
         // It speaks a protocol, and is started before an output is opened.

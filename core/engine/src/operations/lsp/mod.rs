@@ -2,10 +2,12 @@
 
 mod check;
 mod detect;
+mod index;
 mod install;
 
 pub use check::{Check, CheckOutput};
 pub use detect::{Detect, DetectOutput, DetectedLanguage, DetectedServer};
+pub use index::{Index, IndexOutput, IndexedLanguage, SkippedFiles};
 pub use install::{Install, InstallOutput, Registration};
 
 use std::path::PathBuf;

@@ -150,6 +150,30 @@ pub(super) fn indexes() -> [Check; 3] {
     ["Text index", "Vector index", "Graph store"].map(|name| Check::ok(name, NOT_IN_USE))
 }
 
+/// The indexes of source files: none is asked for, but one that is of no use is said.
+pub(super) fn code_indexes(engine: &Engine) -> Option<Check> {
+    const NAME: &str = "Code index";
+    let all = engine.code_indexes()?.all();
+    let broken: Vec<String> = all
+        .iter()
+        .filter_map(|index| Some(format!("{}: {}", index.file.display(), index.problem.as_ref()?)))
+        .collect();
+    let size = bytes(all.iter().map(|index| index.bytes).sum());
+    let files: u64 = all.iter().map(|index| index.files).sum();
+    Some(match (all.len(), broken.is_empty()) {
+        (0, _) => Check::ok(NAME, "none yet, made by `agents lsp index`"),
+        (folders, true) => {
+            let folders = if folders == 1 { "1 folder".to_owned() } else { format!("{folders} folders") };
+            Check::ok(NAME, format!("{folders}, {files} files, {size}"))
+        }
+        (_, false) => Check::warn(
+            NAME,
+            broken.join("; "),
+            "Nothing is lost: `agents lsp index <DIR>` makes the index of a folder anew; the file can be removed",
+        ),
+    })
+}
+
 /// Only where somebody configured a server.
 pub(super) fn server(config: &Config) -> Vec<Check> {
     if config.get("server.url", None).value.is_null() {

@@ -182,6 +182,7 @@ pub fn diagnose(situation: &Situation<'_>, more: Vec<Check>, cleanup: bool) -> R
     checks.push(machine::python(situation.surroundings));
     checks.push(machine::confinement(situation.surroundings));
     if let Database::Open(engine) = situation.database {
+        checks.extend(checks::code_indexes(engine));
         checks.extend(checks::language_servers(engine, situation.surroundings));
         checks.extend(rules::validations(engine, situation.surroundings));
         checks.push(rules::invariants(engine));
