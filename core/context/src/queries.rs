@@ -117,8 +117,7 @@ pub(crate) fn search_symbols(
     let wanted = parts(query);
     if !wanted.is_empty() {
         let every: Vec<String> = wanted.iter().map(|part| format!("{} *", quoted(part))).collect();
-        let sql =
-            "SELECT n.name FROM parts p JOIN names n ON n.name_id = p.rowid WHERE p.parts MATCH ?1 LIMIT ?2";
+        let sql = "SELECT n.name FROM name_parts p JOIN names n ON n.name_id = p.rowid WHERE name_parts MATCH ?1 LIMIT ?2";
         let words = params![every.join(" AND "), MOST_NAMES];
         names.push(conn.prepare_cached(sql)?.query_map(words, |row| row.get(0))?.collect());
     }

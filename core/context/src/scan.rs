@@ -313,7 +313,7 @@ fn keep(conn: &Connection, id: i64, kept: &Kept) -> rusqlite::Result<()> {
         insert.execute(params![id, nth, name, kind, container, pack_place(symbol), signature, doc])?;
     }
     let mut name_once = conn.prepare_cached("INSERT OR IGNORE INTO names (name) VALUES (?1)")?;
-    let mut name_parts = conn.prepare_cached("INSERT INTO parts (rowid, parts) VALUES (?1, ?2)")?;
+    let mut name_parts = conn.prepare_cached("INSERT INTO name_parts (rowid, parts) VALUES (?1, ?2)")?;
     for symbol in &kept.symbols {
         if name_once.execute([&symbol.name])? > 0 {
             name_parts.execute(params![conn.last_insert_rowid(), parts(&symbol.name).join(" ")])?;

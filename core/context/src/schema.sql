@@ -47,7 +47,7 @@ CREATE TABLE occurrences (file_id INTEGER PRIMARY KEY, places BLOB NOT NULL);
 -- more stays until the index is made anew: it leads to nothing.
 CREATE TABLE names (name_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE INDEX names_in_any_case ON names (name COLLATE NOCASE);
-CREATE VIRTUAL TABLE parts USING fts5 (parts, content = '', detail = none, columnsize = 0, prefix = '2 3');
+CREATE VIRTUAL TABLE name_parts USING fts5 (parts, content = '', detail = none, columnsize = 0, prefix = '2 3');
 
 -- One row per file, its rowid the file's id: every name in it, and its documentation with the names it declares. Which file
 -- has a name is asked here, where it stands is in `occurrences`.
