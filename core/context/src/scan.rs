@@ -135,7 +135,7 @@ fn write(
                 for seen in read.by_ref().take(BATCH) {
                     put(&tx, &seen)?;
                     scan.read += 1;
-                    if scan.read % 50 == 0 && going.is_continue() {
+                    if scan.read.is_multiple_of(50) && going.is_continue() {
                         going = watch(Progress { done: scan.read, total });
                         stop.store(going.is_break(), Ordering::Relaxed);
                     }
