@@ -44,7 +44,7 @@ fn hostile_files_are_passed_over_and_counted() {
 #[test]
 fn a_file_that_cannot_be_read_is_counted() {
     let desk = Desk::new(&[("a.py", "x = 1\n")]);
-    fs::set_permissions(desk.path("a.py"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(desk.path("a.py"), fs::Permissions::from_mode(0o0)).unwrap();
     desk.scan();
     // Who may read everything reads this as well.
     let status = desk.index.status().unwrap();
