@@ -10,6 +10,7 @@ use agents_domain::ids::PlanId;
 use agents_domain::plan::children::{Spawn, SpawnDraft, Stage};
 use agents_domain::plan::{Awaiting, AwaitingKind, Guidance, Phase, Plan, State};
 use agents_domain::ports::store::{Store, StoreExt};
+use agents_domain::resource::Resource;
 use serde_json::json;
 
 use super::super::samples::{at, change, decision, id, plan, root_decision};
@@ -229,7 +230,19 @@ fn a_mark_goes_with_its_checkpoint(store: &dyn Store) {
         spawns: vec![spawn(&below, "", None)],
         run: Some("d".repeat(64)),
     };
+    let resource = Resource {
+        resource_id: id(1),
+        name: None,
+        resource_type: "git-checkout".to_owned(),
+        description: None,
+        location: Some("/home/user/app".to_owned()),
+        properties: serde_json::Map::new(),
+        parents: Vec::new(),
+        created_at: at(1),
+        updated_at: at(1),
+    };
     write(store, |w| {
+        w.insert_resource(&resource)?;
         w.insert_checkpoint(&checkpoint)?;
         w.put_checkpoint_mark(checkpoint.checkpoint_id, &mark)
     });
