@@ -16,6 +16,7 @@ mod decisions;
 mod editor;
 mod fixtures;
 mod plans;
+mod proxy;
 mod sandbox;
 
 use std::time::{Duration, Instant};
@@ -111,12 +112,13 @@ fn main() {
     }
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let mut figures = Vec::new();
-    for group in ["commands", "decisions", "editor", "sandbox", "children", "plans"] {
+    for group in ["commands", "decisions", "editor", "proxy", "sandbox", "children", "plans"] {
         if wanted.is_empty() || wanted.iter().any(|one| one == group) {
             let measured = match group {
                 "commands" => commands::measure(),
                 "decisions" => decisions::measure(),
                 "editor" => editor::measure(),
+                "proxy" => proxy::measure(),
                 "sandbox" => sandbox::measure(),
                 "children" => children::measure(),
                 _ => plans::measure(),

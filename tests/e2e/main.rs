@@ -1,6 +1,7 @@
 //! Whole-program tests: the real binary in a home of its own, on real repositories.
 //!
-//! `builtins` are the other built-in actors, `servers` works with real language servers, `tools` lends them to actors and to
+//! `builtins` are the other built-in actors, `servers` works with real language servers, `proxied` has an
+//! editor in front of them, `tools` lends them to actors and to
 //! other agents, `invariants` with what plans keep to, `faulty` with one that misbehaves, `validations` with what stops a plan,
 //! `repositories` with checkouts that are hard to handle, `plain` reads what people read, `faults` with killed
 //! processes and broken disks.
@@ -13,6 +14,7 @@ mod faults;
 mod faulty;
 mod invariants;
 mod plain;
+mod proxied;
 mod repositories;
 mod servers;
 mod support;

@@ -112,4 +112,52 @@ impl LanguageServerDefinition {
             .collect::<Vec<_>>()
             .join(" ")
     }
+
+    /// Whether a capability may be lent: it is declared, or none is.
+    pub fn lends(&self, capability: Capability) -> bool {
+        let Some(declared) = &self.capabilities else { return true };
+        let symbols = matches!(capability, Capability::DocumentSymbols | Capability::WorkspaceSymbols);
+        declared.contains(&capability) || symbols && declared.contains(&Capability::Symbols)
+    }
+}
+
+/// The answer to one item of `workspace/configuration`: the settings under a dotted section, `null` when unknown.
+///
+/// Settings may be written nested, flat (`python.analysis: ...`) or mixed.
+pub fn section(settings: &serde_json::Value, section: Option<&str>) -> serde_json::Value {
+    let Some(section) = section.filter(|section| !section.is_empty()) else { return settings.clone() };
+    fn find<'a>(settings: &'a serde_json::Value, section: &str) -> Option<&'a serde_json::Value> {
+        if let Some(value) = settings.get(section) {
+            return Some(value);
+        }
+        section
+            .match_indices('.')
+            .find_map(|(dot, _)| find(settings.get(&section[..dot])?, &section[dot + 1..]))
+    }
+    find(settings, section).cloned().unwrap_or(serde_json::Value::Null)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn settings_are_found_nested_flat_and_mixed() {
+        let settings = json!({"a": {"b": {"c": 1}, "x.y": 2}, "p.q": {"r": 3}});
+        for (name, expected) in [
+            (Some("a.b"), json!({"c": 1})),
+            (Some("a.b.c"), json!(1)),
+            (Some("a.x.y"), json!(2)),
+            (Some("p.q.r"), json!(3)),
+            (Some("a.none"), Value::Null),
+            (Some("none"), Value::Null),
+            (Some(""), settings.clone()),
+            (None, settings.clone()),
+        ] {
+            assert_eq!(section(&settings, name), expected, "{name:?}");
+        }
+        assert_eq!(section(&Value::Null, Some("a")), Value::Null);
+    }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use agents_actors::BuiltIn;
 use agents_config::Config;
 use agents_context::Indexes;
+use agents_domain::ports::server_launcher::ServerLauncher;
 use agents_domain::{Error, ErrorKind, Result};
 use agents_engine::{Engine, Parts};
 use agents_lsp_runtime::{Installer, Runtime};
@@ -145,6 +146,11 @@ impl Environment {
         let engine = Arc::new(engine);
         Ok(self.engine.get_or_init(|| engine).clone())
     }
+}
+
+/// What starts the servers that `lsp serve --proxy` serves.
+pub fn launcher() -> Arc<dyn ServerLauncher> {
+    Arc::new(Runtime::new())
 }
 
 /// The keys that flags set.

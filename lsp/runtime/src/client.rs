@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agents_domain::language_server::section;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
@@ -417,7 +418,7 @@ impl Shared {
         let result = match method {
             "workspace/configuration" => {
                 let items = params["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-                items.iter().map(|item| protocol::section(&self.settings, item["section"].as_str())).collect()
+                items.iter().map(|item| section(&self.settings, item["section"].as_str())).collect()
             }
             "client/registerCapability" => {
                 self.with(|state| state.registrations.add(params));

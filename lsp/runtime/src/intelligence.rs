@@ -22,7 +22,7 @@ use crate::files;
 use crate::instance::{Instance, Trouble};
 use crate::places::Locations;
 use crate::position::Converter;
-use crate::protocol::{declares, offered};
+use crate::protocol::offered;
 use crate::questions::twice;
 
 /// Items of one answer that are looked at.
@@ -52,7 +52,7 @@ async fn about<T, F>(
 where
     F: Future<Output = Result<T, Trouble>>,
 {
-    if needs.capability.is_some_and(|capability| !declares(&instance.definition, capability)) {
+    if needs.capability.is_some_and(|capability| !instance.definition.lends(capability)) {
         return Ok(None);
     }
     twice(instance, || async {
@@ -326,7 +326,7 @@ pub(crate) async fn workspace_symbols(
     query: &str,
     limits: Limits,
 ) -> Result<Option<Vec<PlacedSymbol>>, String> {
-    if !declares(&instance.definition, Capability::WorkspaceSymbols) {
+    if !instance.definition.lends(Capability::WorkspaceSymbols) {
         return Ok(None);
     }
     twice(instance, || async {

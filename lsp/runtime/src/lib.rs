@@ -5,6 +5,8 @@
 //! From the outside in:
 //! - [`Runtime`] implements the engine's port [`agents_domain::ports::language_servers::LanguageServers`]; `check` is
 //!   its part that starts one server to see what it really offers.
+//! - It implements [`agents_domain::ports::server_launcher::ServerLauncher`], too: processes without a client of ours, for
+//!   the proxy.
 //! - [`Installer`] implements [`agents_domain::ports::installer::ServerInstaller`]: it brings servers of the catalogue
 //!   to this machine.
 //! - `workspace` is one directory lent to actors; `instance` one server over it: started on first use, restarted
@@ -34,6 +36,7 @@ mod install;
 mod instance;
 mod intelligence;
 mod launch;
+mod launcher;
 mod notes;
 mod places;
 mod position;

@@ -187,16 +187,9 @@ impl ServerFacts {
             .map(|(capability, _)| capability);
         std::iter::once(C::Diagnostics)
             .chain(providers)
-            .filter(|capability| declares(definition, *capability))
+            .filter(|capability| definition.lends(*capability))
             .collect()
     }
-}
-
-/// Whether a registry entry lends a capability.
-pub(crate) fn declares(definition: &LanguageServerDefinition, capability: Capability) -> bool {
-    let Some(declared) = &definition.capabilities else { return true };
-    let symbols = matches!(capability, Capability::DocumentSymbols | Capability::WorkspaceSymbols);
-    declared.contains(&capability) || symbols && declared.contains(&Capability::Symbols)
 }
 
 /// Whether a provider in the capabilities means that the server does it.
@@ -204,43 +197,9 @@ pub(crate) fn offered(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false))
 }
 
-/// The answer to one item of `workspace/configuration`: the settings under a dotted section, `null` when unknown.
-///
-/// Settings may be written nested, flat (`python.analysis: ...`) or mixed.
-pub(crate) fn section(settings: &Value, section: Option<&str>) -> Value {
-    let Some(section) = section.filter(|section| !section.is_empty()) else { return settings.clone() };
-    fn find<'a>(settings: &'a Value, section: &str) -> Option<&'a Value> {
-        if let Some(value) = settings.get(section) {
-            return Some(value);
-        }
-        section
-            .match_indices('.')
-            .find_map(|(dot, _)| find(settings.get(&section[..dot])?, &section[dot + 1..]))
-    }
-    find(settings, section).cloned().unwrap_or(Value::Null)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn settings_are_found_nested_flat_and_mixed() {
-        let settings = json!({"a": {"b": {"c": 1}, "x.y": 2}, "p.q": {"r": 3}});
-        for (name, expected) in [
-            (Some("a.b"), json!({"c": 1})),
-            (Some("a.b.c"), json!(1)),
-            (Some("a.x.y"), json!(2)),
-            (Some("p.q.r"), json!(3)),
-            (Some("a.none"), Value::Null),
-            (Some("none"), Value::Null),
-            (Some(""), settings.clone()),
-            (None, settings.clone()),
-        ] {
-            assert_eq!(section(&settings, name), expected, "{name:?}");
-        }
-        assert_eq!(section(&Value::Null, Some("a")), Value::Null);
-    }
 
     #[test]
     fn odd_initialize_answers_are_read_as_far_as_they_go() {

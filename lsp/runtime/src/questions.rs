@@ -14,7 +14,7 @@ use crate::diagnostics::Limits;
 use crate::edits::{NOTHING, file_edits};
 use crate::instance::{Instance, Trouble};
 use crate::position::Converter;
-use crate::protocol::{declares, offered};
+use crate::protocol::offered;
 
 /// The kind of the actions that put imports in order; servers add words of their own to it.
 const ORGANIZE_IMPORTS: &str = "source.organizeImports";
@@ -30,7 +30,7 @@ pub(crate) async fn file_edits_for(
         FileQuestion::Format => Capability::Formatting,
         FileQuestion::OrganizeImports => Capability::CodeActions,
     };
-    if !declares(&instance.definition, capability) {
+    if !instance.definition.lends(capability) {
         return Ok(None);
     }
     twice(instance, || attempt(instance, path, question, limits)).await
@@ -150,7 +150,7 @@ pub(crate) async fn symbols(
     path: &str,
     limits: Limits,
 ) -> Result<Option<Vec<FoundSymbol>>, String> {
-    if !declares(&instance.definition, Capability::DocumentSymbols) {
+    if !instance.definition.lends(Capability::DocumentSymbols) {
         return Ok(None);
     }
     twice(instance, || async move {
@@ -244,7 +244,7 @@ pub(crate) async fn rename(
     new_name: &str,
     limits: Limits,
 ) -> Result<Option<Vec<FileEdit>>, String> {
-    if !declares(&instance.definition, Capability::Rename) {
+    if !instance.definition.lends(Capability::Rename) {
         return Ok(None);
     }
     twice(instance, || async move {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use agents_domain::language_server::Transport;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
@@ -29,26 +30,46 @@ pub(crate) struct Link {
     pub(crate) writer: Box<dyn AsyncWrite + Send + Unpin>,
 }
 
+/// A started process and the streams to it, as the system gives them.
+pub(crate) struct Opened {
+    pub(crate) process: Process,
+    pub(crate) streams: Streams,
+}
+
+pub(crate) enum Streams {
+    Stdio(ChildStdin, ChildStdout),
+    /// The standard input is kept open with the connection: some servers take its end for the end of their client.
+    Tcp(TcpStream, ChildStdin),
+}
+
 /// Starts the process and connects to it.
-pub(crate) async fn open(launch: &Launch, deadline: Instant) -> Result<Link, String> {
+pub(crate) async fn start(launch: &Launch, deadline: Instant) -> Result<Opened, String> {
     let address = match &launch.transport {
         Transport::Stdio => None,
         Transport::Tcp { host, port } => Some(free_address(host, *port).await?),
     };
     let started = spawn(launch).await.map_err(|error| format!("{}: {error}", launch.program.display()))?;
-    let Some(address) = address else {
-        return Ok(Link {
-            process: started.process,
-            reader: Box::new(started.stdout),
-            writer: Box::new(started.stdin),
-        });
-    };
     let process = started.process;
+    let Some(address) = address else {
+        return Ok(Opened { process, streams: Streams::Stdio(started.stdin, started.stdout) });
+    };
     tokio::spawn(drain(started.stdout, process.tail.clone()));
-    let (reader, writer) = connect(&process, address, deadline).await?.into_split();
-    // Kept open with the connection: some servers take the end of their input for the end of their client.
-    let writer = WithStdin { writer, _stdin: started.stdin };
-    Ok(Link { process, reader: Box::new(reader), writer: Box::new(writer) })
+    let stream = connect(&process, address, deadline).await?;
+    Ok(Opened { process, streams: Streams::Tcp(stream, started.stdin) })
+}
+
+/// The same with streams that tasks read and write.
+pub(crate) async fn open(launch: &Launch, deadline: Instant) -> Result<Link, String> {
+    let Opened { process, streams } = start(launch, deadline).await?;
+    let (reader, writer): (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>) =
+        match streams {
+            Streams::Stdio(stdin, stdout) => (Box::new(stdout), Box::new(stdin)),
+            Streams::Tcp(stream, stdin) => {
+                let (reader, writer) = stream.into_split();
+                (Box::new(reader), Box::new(WithStdin { writer, _stdin: stdin }))
+            }
+        };
+    Ok(Link { process, reader, writer })
 }
 
 /// The loopback address to connect to, on which nobody may be listening yet.
@@ -98,7 +119,7 @@ async fn connect(process: &Process, address: SocketAddr, deadline: Instant) -> R
 
 struct WithStdin<W> {
     writer: W,
-    _stdin: tokio::process::ChildStdin,
+    _stdin: ChildStdin,
 }
 
 impl<W: AsyncWrite + Unpin> AsyncWrite for WithStdin<W> {

@@ -24,7 +24,6 @@ use futures::stream;
 use crate::diagnostics::{Limits, diagnose};
 use crate::instance::Instance;
 use crate::preview::Preview;
-use crate::protocol::declares;
 use crate::runtime::{Pool, Timing};
 use crate::{actions, files, intelligence, questions};
 
@@ -119,22 +118,21 @@ impl Workspace {
 
     async fn ask_all(&self, paths: &[String], drafts: &[Draft]) -> Vec<(String, Vec<FileDiagnostics>)> {
         let serving: Vec<Vec<&Arc<Instance>>> = paths.iter().map(|path| self.serving(path)).collect();
-        let by_server = self
-            .instances
-            .iter()
-            .filter(|instance| declares(&instance.definition, Capability::Diagnostics))
-            .map(|instance| {
-                let of_server = |at: &usize| serving[*at].iter().any(|one| Arc::ptr_eq(one, instance));
-                let paths: Vec<_> =
-                    (0..paths.len()).filter(of_server).map(|at| (at, paths[at].clone())).collect();
-                async move {
-                    if drafts.is_empty() {
-                        return self.ask_server(instance, paths).await;
+        let by_server =
+            self.instances.iter().filter(|instance| instance.definition.lends(Capability::Diagnostics)).map(
+                |instance| {
+                    let of_server = |at: &usize| serving[*at].iter().any(|one| Arc::ptr_eq(one, instance));
+                    let paths: Vec<_> =
+                        (0..paths.len()).filter(of_server).map(|at| (at, paths[at].clone())).collect();
+                    async move {
+                        if drafts.is_empty() {
+                            return self.ask_server(instance, paths).await;
+                        }
+                        let _preview = Preview::begin(instance, drafts, self.limits).await;
+                        self.ask_server_now(instance, paths).await
                     }
-                    let _preview = Preview::begin(instance, drafts, self.limits).await;
-                    self.ask_server_now(instance, paths).await
-                }
-            });
+                },
+            );
         let mut answers: Vec<(String, Vec<FileDiagnostics>)> =
             paths.iter().map(|path| (path.clone(), Vec::new())).collect();
         for (at, found) in join_all(by_server).await.into_iter().flatten() {
@@ -165,7 +163,7 @@ impl LanguageWorkspace for Workspace {
     ) -> BoxFuture<'a, Result<Vec<CodeActionOffer>, String>> {
         Box::pin(async move {
             let (instance, _turn) = self.turn(server).await?;
-            if !declares(&instance.definition, Capability::CodeActions) {
+            if !instance.definition.lends(Capability::CodeActions) {
                 return Err(format!("{server} is registered without the capability `code_actions`"));
             }
             actions::code_actions(instance, path, diagnostic, self.limits).await

@@ -1,7 +1,7 @@
 //! The composition inside this crate: an engine, its watch, and the handlers behind the front.
 
 use std::io;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 use std::time::Duration;
 
 use agents_engine::Engine;
@@ -11,23 +11,27 @@ use tower_lsp::jsonrpc::Result;
 use tower_lsp::lsp_types::*;
 use tower_lsp::{LanguageServer, LspService};
 
+use crate::documents::DocumentUri;
+use crate::proxy::{Proxy, ProxyOptions, join_options};
 use crate::requests::{Shared, code_action, command, content, custom, diagnostic, entity, settings};
 use crate::watch::{self, Wake};
-use crate::{App, ClientHandle, ClientInfo, ExitStatus, SessionHandle, serve_stdio};
+use crate::{App, ClientHandle, ClientInfo, ExitStatus, SessionHandle, Snapshot, serve_stdio};
 
 /// How the editor's view of the plans is kept up to date.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct EditorOptions {
     /// How often the store is asked whether anything changed.
     pub poll: Duration,
     /// How often plans without a living worker get one; `None` never starts any.
     pub workers: Option<Duration>,
+    /// Other language servers whose features are served, too.
+    pub proxy: Option<ProxyOptions>,
 }
 
 impl Default for EditorOptions {
-    /// 30 milliseconds and 2 seconds.
+    /// 30 milliseconds, 2 seconds, and no other servers.
     fn default() -> Self {
-        Self { poll: Duration::from_millis(30), workers: Some(Duration::from_secs(2)) }
+        Self { poll: Duration::from_millis(30), workers: Some(Duration::from_secs(2)), proxy: None }
     }
 }
 
@@ -46,9 +50,27 @@ pub fn editor(
     options: EditorOptions,
 ) -> impl FnOnce(ClientHandle, SessionHandle) -> App + Send + 'static {
     move |client, session| {
+        if options.proxy.is_some() {
+            session.use_utf16();
+        }
         let snapshot = session.latest();
         let (world, seen) = tokio::sync::watch::channel(None);
-        let shared = Arc::new(Shared::new(engine, client, session, seen));
+        let proxied = options.proxy.clone();
+        let shared = Arc::new_cyclic(|me: &Weak<Shared>| {
+            let proxy = proxied.map(|proxied| {
+                let me = me.clone();
+                let silence = move |method: &str, snapshot: &Snapshot, uri: &DocumentUri| {
+                    me.upgrade().is_some_and(|shared| shared.is_silent(method, snapshot, uri))
+                };
+                Proxy::new(proxied, client.clone(), session.clone(), Box::new(silence))
+            });
+            Shared::new(engine, client, session, seen, proxy)
+        });
+        let proxy = shared.proxy.clone();
+        let mut capabilities = capabilities(snapshot.client());
+        if let Some(proxy) = &proxy {
+            join_options(&mut capabilities, &proxy.capabilities());
+        }
         let wake = watch::start(shared.clone(), world, options, Handle::current());
         let service = LspService::build(|_| Backend { shared, wake })
             .custom_method("workspace/textDocumentContent", Backend::text_document_content)
@@ -58,7 +80,7 @@ pub fn editor(
             .custom_method("agents/decision", Backend::decision)
             .custom_method("agents/subscribe", Backend::subscribe)
             .custom_method("agents/unsubscribe", Backend::unsubscribe);
-        App::new(capabilities(snapshot.client()), service)
+        App::new(capabilities, service).with_proxy(proxy)
     }
 }
 

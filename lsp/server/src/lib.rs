@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! client -> front (one blocking reader, one blocking writer) -> own features: tower-lsp's typed router, a task each
+//!                                                            '-> proxy: other servers, a reader and a writer each
 //! ```
 //!
 //! - [`serve_editor`] is `agents lsp serve`: plans and decisions of an engine for the editor on standard input and output;
@@ -18,6 +19,7 @@
 mod app;
 pub mod documents;
 mod front;
+mod proxy;
 mod requests;
 mod session;
 #[cfg(feature = "testing")]
@@ -27,7 +29,9 @@ mod watch;
 pub use app::{EditorOptions, editor, serve_editor};
 pub use front::client::{ClientError, ClientHandle, Reply};
 pub use front::dispatch::App;
+pub use front::outbox::Output;
 pub use front::{ExitStatus, Limits, serve, serve_stdio, serve_with_limits};
+pub use proxy::{ProxyOptions, ProxyTiming};
 pub use session::{ClientInfo, Folder, SessionHandle, Snapshot};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

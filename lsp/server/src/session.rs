@@ -198,6 +198,11 @@ impl SessionHandle {
         });
     }
 
+    /// Has positions count in UTF-16, which every client and server knows; only before the first document is opened.
+    pub(crate) fn use_utf16(&self) {
+        self.update(|snapshot| snapshot.encoding = PositionEncoding::Utf16);
+    }
+
     pub(crate) fn open(&self, params: DidOpen<'_>) -> Result<(), SyncError> {
         let item = params.text_document;
         let uri = DocumentUri::parse(&item.uri)?;

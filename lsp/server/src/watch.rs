@@ -193,7 +193,7 @@ impl Watcher {
 
     fn publish(&mut self) {
         let snapshot = self.shared.session.latest();
-        self.publisher.publish(&self.shared.client, &self.present(), &snapshot);
+        self.publisher.publish(&self.shared, &self.present(), &snapshot);
     }
 
     /// The world as it is when the session begins, or after a failure.

@@ -137,10 +137,10 @@ impl Server {
         match self.faults(message) {
             Fate::GoOn => self.handle(message),
             Fate::Answered => {}
-            Fate::Delayed(time) => {
+            Fate::Delayed(time, told) => {
                 // Only answers can be late; the state is that of the question.
                 let Some(id) = message.get("id").cloned() else { return thread::sleep(time) };
-                let answer = self.answer(method, &message["params"]);
+                let answer = told.unwrap_or_else(|| self.answer(method, &message["params"]));
                 let output = self.output.clone();
                 thread::spawn(move || {
                     thread::sleep(time);
@@ -167,6 +167,10 @@ impl Server {
         let actions: Vec<Action> =
             self.script.faults.iter().filter(applies).map(|fault| fault.then.clone()).collect();
         let id = message.get("id").cloned().unwrap_or_default();
+        let told = actions.iter().find_map(|action| match action {
+            Action::Answer(result) => Some(result.clone()),
+            _ => None,
+        });
         for action in actions {
             match action {
                 Action::Crash => {
@@ -175,7 +179,9 @@ impl Server {
                 }
                 Action::Hang => return Fate::Answered,
                 Action::Freeze => sleep_forever(),
-                Action::Delay(milliseconds) => return Fate::Delayed(Duration::from_millis(milliseconds)),
+                Action::Delay(milliseconds) => {
+                    return Fate::Delayed(Duration::from_millis(milliseconds), told);
+                }
                 Action::Error(code, text, data) => {
                     let error = json!({"code": code, "message": text, "data": data});
                     self.output.send(json!({"id": id, "error": error}));
@@ -190,6 +196,15 @@ impl Server {
                     let result = result.to_string().replace("$ROOT", &root);
                     self.output.send(reply(&id, serde_json::from_str(&result).expect("an answer is JSON")));
                     return Fate::Answered;
+                }
+                Action::Twice(result) => {
+                    self.output.send(reply(&id, result.clone()));
+                    self.output.send(reply(&id, result));
+                    return Fate::Answered;
+                }
+                Action::Bytes(bytes) => {
+                    self.output.raw(format!("Content-Length: {}\r\n\r\n", bytes.len()).as_bytes());
+                    self.output.raw(&bytes);
                 }
                 Action::Send(message) => self.output.send(message),
                 Action::WaitForCancel => {
@@ -414,7 +429,8 @@ impl Server {
 enum Fate {
     GoOn,
     Answered,
-    Delayed(Duration),
+    /// With the answer, where the script has one.
+    Delayed(Duration, Option<Value>),
 }
 
 fn reply(id: &Value, result: Value) -> Value {

@@ -253,7 +253,7 @@ pub enum Action {
     Hang,
     /// Stops doing anything for good.
     Freeze,
-    /// Goes on after so many milliseconds; other messages meanwhile.
+    /// Goes on after so many milliseconds; other messages meanwhile. The answer may follow as `answer`.
     Delay(u64),
     /// Answers with an error: code, message, data.
     Error(i64, String, #[serde(default)] Value),
@@ -263,6 +263,10 @@ pub enum Action {
     Answer(Value),
     /// Sends this message first.
     Send(Value),
+    /// Answers with this result, twice.
+    Twice(Value),
+    /// Sends these bytes as a message first, whatever they are.
+    Bytes(Vec<u8>),
     /// Answers only when the request is cancelled.
     WaitForCancel,
     /// Prints this to the output first, outside of any message.

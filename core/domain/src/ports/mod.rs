@@ -6,6 +6,7 @@ pub mod code_index;
 pub mod code_intelligence;
 pub mod installer;
 pub mod language_servers;
+pub mod server_launcher;
 pub mod store;
 pub mod validation_store;
 

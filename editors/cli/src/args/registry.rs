@@ -259,6 +259,8 @@ dependencies) is left out, and so are files over 1 MB.")]
     #[command(after_help = "\
 Examples:
   agents lsp serve
+  agents lsp serve --proxy auto
+  agents lsp serve --proxy local/basedpyright,local/ruff
   agents lsp serve --log-level debug --log-file /tmp/agents-lsp.log
 
 An editor starts it; stdout carries the protocol and nothing else.")]
@@ -406,8 +408,9 @@ pub struct LspServeArgs {
     /// Talk over stdin and stdout, which it always does.
     #[arg(long)]
     pub stdio: bool,
-    /// Language servers whose features are served too; `off` is what there is.
-    #[arg(long, value_name = "off|auto|NAME", default_value = "off")]
+    /// Language servers whose features are served too: none, all that are registered, or these. Of several that format,
+    /// rename or colour a language, the first does.
+    #[arg(long, value_name = "off|auto|NAME", default_value = "off", value_delimiter = ',')]
     pub proxy: Vec<String>,
 }
 

@@ -189,6 +189,7 @@ fn the_log_level_of_the_language_server_is_one_of_four() {
     }
     assert_eq!(refused("agents lsp serve --log-level loud"), ErrorKind::InvalidValue);
     command("agents lsp serve --stdio --log-file /tmp/x --proxy off");
+    command("agents lsp serve --proxy local/a,local/b --proxy local/c");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod check;
 mod detect;
 mod index;
 pub(super) mod install;
+mod proxy;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -223,15 +224,6 @@ pub fn serve(global: &Global, args: &LspServeArgs) -> ExitCode {
 }
 
 fn start(global: &Global, args: &LspServeArgs) -> Result<ExitCode, Error> {
-    if let Some(other) = args.proxy.iter().find(|proxy| *proxy != "off") {
-        return Err(Error::new(
-            ErrorKind::Usage,
-            format!(
-                "--proxy {other}: serving the features of other language servers is not part of this version"
-            ),
-        )
-        .suggest("agents lsp serve --proxy off"));
-    }
     let level = args.log_level.filter();
     let name = args.log_level.name();
     let level = logging::level_of(global.verbose).unwrap_or(level).max(level);
@@ -241,8 +233,9 @@ fn start(global: &Global, args: &LspServeArgs) -> Result<ExitCode, Error> {
         tracing::warn!("{warning}");
     }
     let engine = environment.engine()?;
+    let proxy = proxy::options(&engine, &args.proxy)?;
     let mut banner = io::stderr();
-    let lines = [
+    let mut lines = vec![
         format!(
             "CleverAgents LSP Server {} starting — PID {}",
             env!("CARGO_PKG_VERSION"),
@@ -253,9 +246,14 @@ fn start(global: &Global, args: &LspServeArgs) -> Result<ExitCode, Error> {
         format!("  Data: {}", environment.data_dir.display()),
         "  Serves: plans and decisions (hover, code lens, code action, diagnostics, commands)".to_owned(),
     ];
+    if let Some(proxy) = &proxy {
+        let names: Vec<String> = proxy.servers.iter().map(|server| server.name.to_string()).collect();
+        let names = if names.is_empty() { "no server is registered".to_owned() } else { names.join(", ") };
+        lines.push(format!("  Proxies: {names}"));
+    }
     // An editor that closed stderr wants no banner.
     let _ = banner.write_all((lines.join("\n") + "\n").as_bytes());
-    let status = serve_editor(engine, EditorOptions::default())
+    let status = serve_editor(engine, EditorOptions { proxy, ..EditorOptions::default() })
         .map_err(|e| Error::internal(format!("the server cannot start: {e}")))?;
     Ok(status.into())
 }

@@ -241,7 +241,14 @@ fn the_language_server_speaks_only_the_protocol_on_stdout() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stderr.starts_with("CleverAgents LSP Server"), "{}", ran.stderr);
 
-    let refused = world.run(&["lsp", "serve", "--proxy", "auto"]);
+    let refused = world.run(&["lsp", "serve", "--proxy", "auto,local/x"]);
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""));
     assert!(refused.stderr.contains("--proxy auto"), "{}", refused.stderr);
+    let refused = world.run(&["lsp", "serve", "--proxy", "local/x"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""));
+    assert!(
+        refused.stderr.contains("local/x") && refused.stderr.contains("agents lsp list"),
+        "{}",
+        refused.stderr
+    );
 }

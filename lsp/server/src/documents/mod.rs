@@ -8,7 +8,7 @@ mod uri;
 use std::sync::Arc;
 
 pub use position::PositionEncoding;
-pub(crate) use sync::{DidChange, DidClose, DidOpen, DidSave};
+pub(crate) use sync::{Addressed, DidChange, DidClose, DidOpen, DidSave};
 pub use text::Text;
 pub use uri::{DocumentUri, UriError};
 

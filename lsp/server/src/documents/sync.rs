@@ -46,6 +46,29 @@ pub(crate) struct DidClose<'a> {
 /// `textDocument/didSave`; the text some clients add is not read, the edits before it brought it already.
 pub(crate) type DidSave<'a> = DidClose<'a>;
 
+/// Messages that name the document they are about.
+pub(crate) trait Addressed {
+    fn uri(&self) -> &str;
+}
+
+impl Addressed for DidOpen<'_> {
+    fn uri(&self) -> &str {
+        &self.text_document.uri
+    }
+}
+
+impl Addressed for DidChange<'_> {
+    fn uri(&self) -> &str {
+        &self.text_document.uri
+    }
+}
+
+impl Addressed for DidClose<'_> {
+    fn uri(&self) -> &str {
+        &self.text_document.uri
+    }
+}
+
 #[derive(Debug, serde::Deserialize)]
 pub(crate) struct Identifier<'a> {
     #[serde(borrow)]

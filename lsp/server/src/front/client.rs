@@ -37,7 +37,10 @@ struct Shared {
 }
 
 /// Requests the client has not answered; `None` after the end of the session.
-type Waiting = Option<HashMap<i64, oneshot::Sender<Result<Value, ClientError>>>>;
+type Waiting = Option<HashMap<i64, Waiter>>;
+
+/// Takes the raw `result` or `error` of an answer.
+type Waiter = Box<dyn FnOnce(Result<&str, &str>) + Send>;
 
 /// Why the client gave no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -93,14 +96,39 @@ impl ClientHandle {
         match message(Some(id), method, params) {
             // Without a place in the table the sender is dropped, and the reply says that the client is gone.
             Ok(body) => {
-                if let Some(waiting) = &mut *lock(&self.shared.waiting) {
-                    waiting.insert(id, answer);
-                }
+                self.shared.expect(id, Box::new(move |outcome| drop(answer.send(read(outcome)))));
                 self.shared.post(body);
             }
             Err(error) => drop(answer.send(Err(ClientError::Shape(error.to_string())))),
         }
         Reply { id, answered, shared: Arc::downgrade(&self.shared), result: PhantomData }
+    }
+
+    /// Sends a request whose parameters are JSON already; the answer is given as it comes, or never. The id is for
+    /// [`Self::cancel`].
+    pub(crate) fn forward(
+        &self,
+        method: &str,
+        params: Option<&str>,
+        answered: impl FnOnce(Result<&str, &str>) + Send + 'static,
+    ) -> i64 {
+        let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
+        self.shared.expect(id, Box::new(answered));
+        self.shared.post(super::reply::request(id, method, params));
+        id
+    }
+
+    /// Takes a request back; its answer is not waited for any more.
+    pub(crate) fn cancel(&self, id: i64) {
+        let waited = lock(&self.shared.waiting).as_mut().is_some_and(|waiting| waiting.remove(&id).is_some());
+        if waited {
+            self.notify_raw("$/cancelRequest", json!({ "id": id }));
+        }
+    }
+
+    /// Sends a message that is written already.
+    pub(crate) fn post(&self, body: Vec<u8>) {
+        self.shared.post(body);
     }
 
     /// Lets out what was held back for the answer to `initialize`.
@@ -113,15 +141,10 @@ impl ClientHandle {
     /// Takes a response of the client.
     pub(crate) fn answer(&self, id: &RequestId, outcome: Result<&str, &str>) {
         let answer = id.as_i64().and_then(|id| lock(&self.shared.waiting).as_mut()?.remove(&id));
-        let Some(answer) = answer else {
-            tracing::debug!(?id, "the client answered a request nobody waits for");
-            return;
-        };
-        let outcome = match outcome {
-            Ok(result) => serde_json::from_str(result).map_err(|error| ClientError::Shape(error.to_string())),
-            Err(error) => Err(refused(serde_json::from_str(error).unwrap_or_default())),
-        };
-        let _ = answer.send(outcome);
+        match answer {
+            Some(answer) => answer(outcome),
+            None => tracing::debug!(?id, "the client answered a request nobody waits for"),
+        }
     }
 
     /// Ends the session: nobody is answered any more.
@@ -137,6 +160,12 @@ impl fmt::Debug for ClientHandle {
 }
 
 impl Shared {
+    fn expect(&self, id: i64, waiter: Waiter) {
+        if let Some(waiting) = &mut *lock(&self.waiting) {
+            waiting.insert(id, waiter);
+        }
+    }
+
     fn post(&self, body: Vec<u8>) {
         let mut held = lock(&self.held);
         match &mut *held {
@@ -187,6 +216,13 @@ fn message(id: Option<i64>, method: &str, params: impl Serialize) -> serde_json:
         params => message["params"] = params,
     }
     serde_json::to_vec(&message)
+}
+
+fn read(outcome: Result<&str, &str>) -> Result<Value, ClientError> {
+    match outcome {
+        Ok(result) => serde_json::from_str(result).map_err(|error| ClientError::Shape(error.to_string())),
+        Err(error) => Err(refused(serde_json::from_str(error).unwrap_or_default())),
+    }
 }
 
 fn refused(mut error: Value) -> ClientError {

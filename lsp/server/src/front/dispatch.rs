@@ -25,6 +25,7 @@ use super::message::RequestId;
 use super::outbox::Outbox;
 use super::reply;
 use crate::lock;
+use crate::proxy::Proxy;
 use crate::session::{ARRIVAL, Snapshot};
 
 /// How many notifications may wait for the handler of an earlier one.
@@ -35,6 +36,7 @@ type Answer = Result<Option<Response>, ExitedError>;
 /// What the features bring to the front.
 pub struct App {
     capabilities: Value,
+    proxy: Option<Arc<Proxy>>,
     call: Box<dyn FnMut(Request) -> BoxFuture<'static, Answer> + Send>,
 }
 
@@ -52,7 +54,17 @@ impl App {
     pub fn new<S: LanguageServer>(capabilities: Value, service: LspServiceBuilder<S>) -> Self {
         let (mut service, _unconnected) = service.finish();
         // Ready by construction: the service waits only for states that the front never brings it into.
-        Self { capabilities, call: Box::new(move |request| service.call(request)) }
+        Self { capabilities, proxy: None, call: Box::new(move |request| service.call(request)) }
+    }
+
+    /// Other language servers behind the same front.
+    pub(crate) fn with_proxy(mut self, proxy: Option<Arc<Proxy>>) -> Self {
+        self.proxy = proxy;
+        self
+    }
+
+    pub(super) fn proxy(&self) -> Option<Arc<Proxy>> {
+        self.proxy.clone()
     }
 }
 
@@ -98,6 +110,11 @@ impl Features {
         Ok((features, capabilities))
     }
 
+    /// The language servers behind the same front, if any.
+    pub(crate) fn proxy(&self) -> Option<Arc<Proxy>> {
+        self.app.proxy()
+    }
+
     /// Starts the handler of a request; its answer goes to the client. The task ends once the answer is queued.
     pub(crate) fn request(
         &mut self,
@@ -106,35 +123,48 @@ impl Features {
         params: Option<&str>,
         arrival: Arc<Snapshot>,
     ) -> Option<JoinHandle<()>> {
+        let (outbox, asked) = (self.outbox.clone(), id.clone());
+        self.ask(id, method, params, arrival, move |outcome| outbox.send(reply::outcome(&asked, outcome)))
+    }
+
+    /// Starts the handler of a request; `deliver` gets its answer, once.
+    pub(crate) fn ask(
+        &mut self,
+        id: RequestId,
+        method: &str,
+        params: Option<&str>,
+        arrival: Arc<Snapshot>,
+        deliver: impl FnOnce(Result<Value, Error>) + Send + 'static,
+    ) -> Option<JoinHandle<()>> {
         let refusal = {
             let in_flight = lock(&self.in_flight);
             if in_flight.contains_key(&id) {
-                Some((-32600, "another request with this id is not answered yet"))
+                Some((ErrorCode::InvalidRequest, "another request with this id is not answered yet"))
             } else if in_flight.len() >= self.max_in_flight {
-                Some((-32803, "too many requests wait for their answers"))
+                Some((ErrorCode::from(-32803), "too many requests wait for their answers"))
             } else {
                 None
             }
         };
         if let Some((code, message)) = refusal {
-            self.outbox.send(reply::error(Some(&id), code, message));
+            deliver(Err(Error { code, message: message.into(), data: None }));
             return None;
         }
         let handler = match self.call(method, params, true) {
             Ok(handler) => handler,
             Err(error) => {
-                self.outbox.send(reply::outcome(&id, Err(error)));
+                deliver(Err(error));
                 return None;
             }
         };
         let handler = guarded(method.to_owned(), handler);
         let (handler, abort) = abortable(ARRIVAL.scope(arrival, handler));
         lock(&self.in_flight).insert(id.clone(), abort);
-        let (in_flight, outbox) = (self.in_flight.clone(), self.outbox.clone());
+        let in_flight = self.in_flight.clone();
         Some(self.runtime.spawn(async move {
             let outcome = handler.await.unwrap_or_else(|_| Err(Error::request_cancelled()));
             lock(&in_flight).remove(&id);
-            outbox.send(reply::outcome(&id, outcome));
+            deliver(outcome);
         }))
     }
 

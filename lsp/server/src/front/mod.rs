@@ -3,16 +3,16 @@
 pub(crate) mod client;
 pub(crate) mod dispatch;
 mod framing;
-mod message;
-mod outbox;
-mod reply;
+pub(crate) mod message;
+pub(crate) mod outbox;
+pub(crate) mod reply;
 mod route;
-mod scan;
+pub(crate) mod scan;
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read};
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -25,8 +25,10 @@ use self::client::ClientHandle;
 use self::dispatch::{App, Features, merge};
 use self::framing::Frame;
 use self::message::{Invalid, Message, RequestId};
-use self::outbox::Outbox;
+use self::outbox::{End, Outbox, Output};
 use self::route::{Lifecycle, NotificationRoute, RequestRoute};
+use crate::documents::{Addressed, DocumentUri};
+use crate::proxy::{Deliver, Proxy};
 use crate::session::{SessionHandle, SyncError};
 
 /// How long the end of a session waits for the client to take what is queued, and then for blocking work to end.
@@ -114,7 +116,7 @@ fn own_stream(stream: &impl std::os::windows::io::AsHandle) -> io::Result<std::o
 pub fn serve<R, W, F>(input: R, output: W, app: F) -> io::Result<ExitStatus>
 where
     R: Read + Send + 'static,
-    W: Write + Send + 'static,
+    W: Output,
     F: FnOnce(ClientHandle, SessionHandle) -> App + Send + 'static,
 {
     serve_with_limits(input, output, Limits::default(), app)
@@ -127,12 +129,22 @@ where
 pub fn serve_with_limits<R, W, F>(input: R, output: W, limits: Limits, app: F) -> io::Result<ExitStatus>
 where
     R: Read + Send + 'static,
-    W: Write + Send + 'static,
+    W: Output,
     F: FnOnce(ClientHandle, SessionHandle) -> App + Send + 'static,
 {
     let runtime = runtime()?;
     let (ended, ends) = mpsc::channel();
-    let (outbox, write) = Outbox::new(output, limits, ended.clone());
+    let told = ended.clone();
+    let (outbox, write) = Outbox::new(output, limits, move |end| {
+        let ended = match end {
+            End::Written => Ended::Written,
+            End::Failed(reason) => {
+                tracing::error!("the client {reason}");
+                Ended::ClientFailed
+            }
+        };
+        let _ = told.send(ended);
+    });
     let client = ClientHandle::new(outbox.clone());
     let front = Front::new(app, client.clone(), outbox.clone(), runtime.handle().clone(), limits);
     // Neither thread is joined: each may hang in a client that neither reads, writes nor closes.
@@ -169,6 +181,7 @@ struct Front<F> {
     lifecycle: Lifecycle,
     app: Option<F>,
     features: Option<Features>,
+    proxy: Option<Arc<Proxy>>,
     /// The task that answers `shutdown`.
     shutdown: Option<JoinHandle<()>>,
     session: SessionHandle,
@@ -181,13 +194,17 @@ struct Front<F> {
 impl<F: FnOnce(ClientHandle, SessionHandle) -> App> Front<F> {
     fn new(app: F, client: ClientHandle, outbox: Outbox, runtime: Handle, limits: Limits) -> Self {
         let session = SessionHandle::new();
-        let (lifecycle, app, features, shutdown) = (Lifecycle::Created, Some(app), None, None);
-        Self { lifecycle, app, features, shutdown, session, client, outbox, runtime, limits }
+        let (lifecycle, app) = (Lifecycle::Created, Some(app));
+        let (features, proxy, shutdown) = (None, None, None);
+        Self { lifecycle, app, features, proxy, shutdown, session, client, outbox, runtime, limits }
     }
 
     /// Serves until the end of the session.
     fn run(mut self, input: &mut impl BufRead) -> ExitStatus {
         let status = self.read(input);
+        if let Some(proxy) = self.proxy.take() {
+            proxy.end(LAST_WORDS);
+        }
         // A client may say `exit` without waiting for the answer to `shutdown`; it gets it all the same.
         if let Some(shutdown) = self.shutdown.take() {
             let _ = self.runtime.block_on(async { tokio::time::timeout(LAST_WORDS, shutdown).await });
@@ -249,9 +266,22 @@ impl<F: FnOnce(ClientHandle, SessionHandle) -> App> Front<F> {
                 self.lifecycle = Lifecycle::ShutDown;
                 self.shutdown = self.own_request(id, method, None);
             }
-            RequestRoute::Own => drop(self.own_request(id, method, params)),
+            RequestRoute::Own => self.running_request(id, method, params),
         }
         None
+    }
+
+    /// To the proxied servers, to our own features, or to both.
+    fn running_request(&mut self, id: RequestId, method: &str, params: Option<&str>) {
+        let arrival = self.session.latest();
+        let Some(features) = &mut self.features else { return };
+        let Some(proxy) = &self.proxy else {
+            drop(features.request(id, method, params, arrival));
+            return;
+        };
+        let asked = id.clone();
+        let own = |deliver: Deliver| drop(features.ask(id, method, params, arrival, deliver));
+        proxy.request(&asked, method, params, own);
     }
 
     fn own_request(&mut self, id: RequestId, method: &str, params: Option<&str>) -> Option<JoinHandle<()>> {
@@ -273,9 +303,16 @@ impl<F: FnOnce(ClientHandle, SessionHandle) -> App> Front<F> {
             NotificationRoute::Close => self.synchronise(method, params, |s, close| s.close(&close)),
             NotificationRoute::Folders => {
                 self.session.change_folders(&serde_json::from_str(params).unwrap_or_default());
+                if let Some(proxy) = &self.proxy {
+                    proxy.notification(method, params);
+                }
                 self.own_notification(method, params);
             }
-            NotificationRoute::Own => self.own_notification(method, params),
+            NotificationRoute::Own => {
+                if self.proxy.as_ref().is_none_or(|proxy| proxy.notification(method, params)) {
+                    self.own_notification(method, params);
+                }
+            }
             NotificationRoute::Ignore => tracing::debug!(method, "a notification is ignored"),
         }
         None
@@ -288,16 +325,25 @@ impl<F: FnOnce(ClientHandle, SessionHandle) -> App> Front<F> {
         }
     }
 
-    fn synchronise<'a, P: Deserialize<'a>>(
+    fn synchronise<'a, P: Deserialize<'a> + Addressed>(
         &self,
         method: &str,
         params: &'a str,
         apply: impl FnOnce(&SessionHandle, P) -> Result<(), SyncError>,
     ) {
         match serde_json::from_str(params) {
-            Ok(params) => {
-                if let Err(error) = apply(&self.session, params) {
-                    tracing::warn!(method, "{error}");
+            Ok(parsed) => {
+                let uri = self.proxy.as_ref().and_then(|_| DocumentUri::parse(P::uri(&parsed)).ok());
+                let apply = || match apply(&self.session, parsed) {
+                    Ok(()) => true,
+                    Err(error) => {
+                        tracing::warn!(method, "{error}");
+                        matches!(error, SyncError::OpenTwice(_))
+                    }
+                };
+                match (&self.proxy, uri) {
+                    (Some(proxy), Some(uri)) => proxy.synchronise(method, params, &uri, apply),
+                    _ => drop(apply()),
                 }
             }
             Err(error) => tracing::error!(method, "a document may differ from the client's now: {error}"),
@@ -315,6 +361,9 @@ impl<F: FnOnce(ClientHandle, SessionHandle) -> App> Front<F> {
             .and_then(|params: Params<'_>| RequestId::from_json(params.id.get()));
         if let (Some(id), Some(features)) = (id, &self.features) {
             features.cancel(&id);
+            if let Some(proxy) = &self.proxy {
+                proxy.cancel(&id);
+            }
         }
     }
 
@@ -344,6 +393,7 @@ impl<F: FnOnce(ClientHandle, SessionHandle) -> App> Front<F> {
         match started {
             Ok((features, capabilities)) => {
                 let result = self.initialize_result(capabilities);
+                self.proxy = features.proxy();
                 self.features = Some(features);
                 self.lifecycle = Lifecycle::Running;
                 self.outbox.send(reply::outcome(id, Ok(result)));

@@ -19,6 +19,33 @@ pub(crate) fn error(id: Option<&RequestId>, code: i64, message: &str) -> Vec<u8>
     body(id.map_or("null", RequestId::as_json), "error", &json!({ "code": code, "message": message }))
 }
 
+/// An answer whose result or error is JSON already.
+pub(crate) fn raw(id: &RequestId, outcome: Result<&str, &str>) -> Vec<u8> {
+    let (key, value) = match outcome {
+        Ok(result) => ("result", result),
+        Err(error) => ("error", error),
+    };
+    ["{\"jsonrpc\":\"2.0\",\"id\":", id.as_json(), ",\"", key, "\":", value, "}"].concat().into_bytes()
+}
+
+/// A request whose parameters are JSON already.
+pub(crate) fn request(id: i64, method: &str, params: Option<&str>) -> Vec<u8> {
+    let id = id.to_string();
+    with_params(&["{\"jsonrpc\":\"2.0\",\"id\":", &id, ","], method, params)
+}
+
+/// A notification whose parameters are JSON already.
+pub(crate) fn notification(method: &str, params: Option<&str>) -> Vec<u8> {
+    with_params(&["{\"jsonrpc\":\"2.0\","], method, params)
+}
+
+fn with_params(head: &[&str], method: &str, params: Option<&str>) -> Vec<u8> {
+    // A method may hold anything that a string may.
+    let method = Value::from(method).to_string();
+    let params = params.map_or_else(|| ["", ""], |params| [",\"params\":", params]);
+    [&head.concat(), "\"method\":", &method, params[0], params[1], "}"].concat().into_bytes()
+}
+
 /// Writes the id as it came: reading it into a number could change it.
 fn body(id: &str, key: &str, value: &impl Serialize) -> Vec<u8> {
     let mut body = format!(r#"{{"jsonrpc":"2.0","id":{id},"{key}":"#).into_bytes();

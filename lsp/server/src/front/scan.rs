@@ -5,6 +5,7 @@
 //! balanced here; whoever reads a value finds what else is wrong with it.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde::de::IgnoredAny;
 
@@ -19,6 +20,28 @@ pub(crate) struct ScanError {
 /// The members of the object `text` in order: decoded keys and raw values. Nothing follows an error.
 pub(crate) fn members(text: &str) -> Members<'_> {
     Members { text, at: 0, state: State::Start }
+}
+
+/// Where the id of a response is, looking no further than to the start of its result: what is behind may be long, and is
+/// passed on as it is. `None` for other messages, and for those whose result comes first.
+pub(crate) fn response_id(text: &str) -> Option<Range<usize>> {
+    let mut members = members(text);
+    members.past(b'{', "`{`").ok()?;
+    let mut id = None;
+    loop {
+        match &*members.key().ok()? {
+            "result" | "error" => return id.filter(|_| text.trim_ascii_end().ends_with('}')),
+            "method" => return None,
+            key => {
+                let is_id = key == "id";
+                let value = members.value().ok()?;
+                if is_id {
+                    id = Some(members.at - value.len()..members.at);
+                }
+            }
+        }
+        members.past(b',', "`,`").ok()?;
+    }
 }
 
 #[derive(Debug)]
@@ -51,7 +74,7 @@ impl<'a> Iterator for Members<'a> {
 
 impl<'a> Members<'a> {
     fn first(&mut self) -> Result<Option<(Cow<'a, str>, &'a str)>, ScanError> {
-        self.take(b'{', "`{`")?;
+        self.past(b'{', "`{`")?;
         if self.peek() == Some(b'}') { self.end() } else { self.member().map(Some) }
     }
 
@@ -59,7 +82,7 @@ impl<'a> Members<'a> {
         if self.peek() == Some(b'}') {
             return self.end();
         }
-        self.take(b',', "`,` or `}`")?;
+        self.past(b',', "`,` or `}`")?;
         self.member().map(Some)
     }
 
@@ -73,6 +96,12 @@ impl<'a> Members<'a> {
     }
 
     fn member(&mut self) -> Result<(Cow<'a, str>, &'a str), ScanError> {
+        let key = self.key()?;
+        let value = self.value()?;
+        Ok((key, value))
+    }
+
+    fn key(&mut self) -> Result<Cow<'a, str>, ScanError> {
         if self.peek() != Some(b'"') {
             return Err(self.error("a key"));
         }
@@ -84,13 +113,16 @@ impl<'a> Members<'a> {
                 .map(Cow::Owned)
                 .map_err(|_| ScanError { expected: "a key", at: start })?,
         };
-        self.take(b':', "`:`")?;
-        let value = match self.peek() {
-            Some(b'"') => self.string()?,
-            Some(b'{' | b'[') => self.container()?,
-            _ => self.scalar()?,
-        };
-        Ok((key, value))
+        self.past(b':', "`:`")?;
+        Ok(key)
+    }
+
+    fn value(&mut self) -> Result<&'a str, ScanError> {
+        match self.peek() {
+            Some(b'"') => self.string(),
+            Some(b'{' | b'[') => self.container(),
+            _ => self.scalar(),
+        }
     }
 
     /// The raw string that begins here.
@@ -150,7 +182,7 @@ impl<'a> Members<'a> {
         Ok(token)
     }
 
-    fn take(&mut self, byte: u8, expected: &'static str) -> Result<(), ScanError> {
+    fn past(&mut self, byte: u8, expected: &'static str) -> Result<(), ScanError> {
         if self.peek() != Some(byte) {
             return Err(self.error(expected));
         }
@@ -186,6 +218,23 @@ mod tests {
         let expected = [("a", r#"[1, "]\"", {"b":{}}]"#), ("b", r#""}\\""#), ("c", "-1.5e+3"), ("d", "null")];
         assert_eq!(read(text).unwrap(), expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
         assert_eq!(read("{ }").unwrap(), []);
+    }
+
+    #[test]
+    fn the_id_of_a_response_is_found_without_reading_its_result() {
+        let id = |text: &str| response_id(text).map(|range| text[range].to_owned());
+        assert_eq!(id(r#"{"jsonrpc":"2.0", "id" : 17 ,"result":[[["never read"}"#).as_deref(), Some("17"));
+        assert_eq!(id(r#"{"id":"x","error":{}}"#).as_deref(), Some("\"x\""));
+        for other in [
+            r#"{"result":1,"id":1}"#,
+            r#"{"id":1,"method":"a","result":1}"#,
+            r#"{"id":1,"result":"cut"#,
+            r#"{"id":1}"#,
+            "[]",
+            "",
+        ] {
+            assert_eq!(id(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the front writes into the log, on a reader that runs in the test's own thread.
 
+use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use tower_lsp::LspService;
@@ -42,7 +43,7 @@ fn log_of(mut input: &[u8]) -> String {
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
     tracing::subscriber::with_default(subscriber, || {
         let runtime = runtime().unwrap();
-        let (outbox, _write) = Outbox::new(io::sink(), Limits::default(), mpsc::channel().0);
+        let (outbox, _write) = Outbox::new(io::sink(), Limits::default(), drop);
         let client = ClientHandle::new(outbox.clone());
         let app = |_, _| App::new(Value::Null, LspService::build(|_| Nothing));
         Front::new(app, client, outbox, runtime.handle().clone(), Limits::default()).run(&mut input);

@@ -29,7 +29,8 @@ use tokio::sync::watch;
 use tower_lsp::jsonrpc;
 use tower_lsp::lsp_types::Url;
 
-use crate::documents::Document;
+use crate::documents::{Document, DocumentUri};
+use crate::proxy::Proxy;
 use crate::watch::world::World;
 use crate::{ClientHandle, SessionHandle, Snapshot};
 
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     pub cache: provenance::Cache,
     pub details: details::Cache,
     pub subscription: Mutex<Option<custom::Subscription>>,
+    /// Other language servers behind the same front.
+    pub proxy: Option<Arc<Proxy>>,
     world: watch::Receiver<Option<Arc<World>>>,
 }
 
@@ -65,6 +68,7 @@ impl Shared {
         client: ClientHandle,
         session: SessionHandle,
         world: watch::Receiver<Option<Arc<World>>>,
+        proxy: Option<Arc<Proxy>>,
     ) -> Self {
         let settings = settings::Settings::default();
         settings.take(&session.latest().client().initialization_options);
@@ -76,6 +80,7 @@ impl Shared {
             cache: provenance::Cache::default(),
             details: details::Cache::default(),
             subscription: Mutex::default(),
+            proxy,
             world,
         }
     }
@@ -87,6 +92,17 @@ impl Shared {
         match known {
             Ok(Ok(world)) => world.clone().unwrap_or_default(),
             _ => Arc::default(),
+        }
+    }
+
+    /// Whether a request about a document certainly has no answer of ours. Only looks at what is known already.
+    pub fn is_silent(&self, method: &str, snapshot: &Snapshot, uri: &DocumentUri) -> bool {
+        let Some(document) = snapshot.document(uri) else { return false };
+        let plain = || entity::Entity::of(document).is_none();
+        match method {
+            "textDocument/codeAction" | "textDocument/codeLens" | "textDocument/inlayHint" => false,
+            "textDocument/hover" => self.cache.knows_nothing(document) && plain(),
+            _ => plain(),
         }
     }
 

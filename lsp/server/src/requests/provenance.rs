@@ -151,6 +151,15 @@ impl Cache {
         lock(&self.entries).retain(|uri, _| open(uri));
     }
 
+    /// Whether it is known that no plan is behind this text.
+    pub fn knows_nothing(&self, document: &Document) -> bool {
+        let entries = lock(&self.entries);
+        let entry =
+            entries.get(document.uri()).filter(|entry| entry.text.is_instance(document.text().rope()));
+        let found = entry.and_then(|entry| entry.found.get());
+        found.is_some_and(|found| found.as_ref().is_none_or(|found| found.places.is_empty()))
+    }
+
     fn cell(&self, document: &Document) -> Arc<OnceCell<Option<Arc<Provenance>>>> {
         let mut entries = lock(&self.entries);
         let text = document.text().rope();

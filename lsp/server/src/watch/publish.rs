@@ -7,9 +7,9 @@ use serde_json::json;
 use tower_lsp::lsp_types::Diagnostic;
 
 use super::world::{FileKey, World};
+use crate::Snapshot;
 use crate::documents::{Document, DocumentUri};
-use crate::requests::diagnostic;
-use crate::{ClientHandle, Snapshot};
+use crate::requests::{Shared, diagnostic};
 
 /// What the client was pushed.
 #[derive(Debug, Default)]
@@ -19,25 +19,29 @@ pub(crate) struct Publisher {
 
 impl Publisher {
     /// Pushes what is other than it was. A document that was opened since is pushed again, in the client's spelling.
-    pub fn publish(&mut self, client: &ClientHandle, world: &World, snapshot: &Snapshot) {
+    pub fn publish(&mut self, shared: &Shared, world: &World, snapshot: &Snapshot) {
         let wanted = wanted(world, snapshot);
         for (uri, (open, found)) in &wanted {
             if self.pushed.get(uri).is_none_or(|known| known != &(*open, found.clone())) {
-                push(client, uri, found);
+                push(shared, uri, found);
             }
         }
         for (uri, (_, found)) in &self.pushed {
             if !wanted.contains_key(uri) && !found.is_empty() {
-                push(client, uri, &[]);
+                push(shared, uri, &[]);
             }
         }
         self.pushed = wanted;
     }
 }
 
-fn push(client: &ClientHandle, uri: &DocumentUri, found: &[Diagnostic]) {
+/// Together with what other servers say about the file, where there are any.
+fn push(shared: &Shared, uri: &DocumentUri, found: &[Diagnostic]) {
+    if let Some(proxy) = &shared.proxy {
+        return proxy.publish_own(uri, found);
+    }
     let params = json!({ "uri": uri.as_str(), "diagnostics": found });
-    client.notify_raw("textDocument/publishDiagnostics", params);
+    shared.client.notify_raw("textDocument/publishDiagnostics", params);
 }
 
 /// What is to be pushed, and whether it is of an open document.

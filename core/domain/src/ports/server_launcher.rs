@@ -1,0 +1,69 @@
+//! External language servers for whoever speaks the protocol with them itself, as the proxy of `agents lsp serve` does.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::BoxFuture;
+use super::language_servers::FileEventKind;
+use crate::language_server::LanguageServerDefinition;
+
+/// Starts processes of language servers and hands out their streams. Implemented by the language-server runtime.
+pub trait ServerLauncher: Send + Sync {
+    /// Starts a server over a folder. `Err` says for people what is wrong and what would help. The process ends, with
+    /// all it started, when [`RunningServer::process`] is dropped.
+    fn launch<'a>(
+        &'a self,
+        definition: &'a LanguageServerDefinition,
+        root: &'a Path,
+        within: Duration,
+    ) -> BoxFuture<'a, Result<RunningServer, String>>;
+
+    /// Whether a server is registered for a language, by the name an editor has for it (`typescriptreact`).
+    fn serves(&self, definition: &LanguageServerDefinition, language: &str) -> bool;
+
+    /// The names editors have for the languages a server is registered for (`cpp` for `c++`), with their variants.
+    fn languages(&self, definition: &LanguageServerDefinition) -> Vec<String>;
+
+    /// Reads `DidChangeWatchedFilesRegistrationOptions`: whether a change of a file is to be told.
+    fn watches(&self, options: &Value) -> WatchFilter;
+}
+
+/// Whether a server wants to hear of a change of the file at a path.
+pub type WatchFilter = Box<dyn Fn(&Path, FileEventKind) -> bool + Send + Sync>;
+
+/// A started server that was not spoken to yet.
+pub struct RunningServer {
+    /// Where messages to it go; blocking.
+    pub input: File,
+    /// Where its messages come from.
+    pub output: Box<dyn ServerOutput>,
+    /// Its process.
+    pub process: Arc<dyn ServerProcess>,
+    /// Its folder, resolved.
+    pub root: PathBuf,
+    /// `initializationOptions`, with the values of variables put in.
+    pub init_options: Value,
+}
+
+/// The messages of a server.
+pub trait ServerOutput: Send {
+    /// Waits for the body of the next message. What the server prints between messages is left out. `Err` says why
+    /// there are no more.
+    fn next_message(&mut self) -> Result<Vec<u8>, String>;
+}
+
+/// The process of a server.
+pub trait ServerProcess: Send + Sync {
+    /// Ends it at once, with all that it started.
+    fn kill(&self);
+
+    /// The last lines it printed outside of the protocol.
+    fn printed(&self, lines: usize) -> String;
+
+    /// How it ended, waiting for that a while.
+    fn ended(&self, within: Duration) -> BoxFuture<'_, Option<String>>;
+}
