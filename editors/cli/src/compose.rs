@@ -133,7 +133,7 @@ impl Environment {
         let engine = Engine::new(Parts {
             store: Arc::new(store),
             actors: Arc::new(actors()),
-            language_servers: Arc::new(Runtime::new().noting_in(self.data_dir.join("running-servers"))),
+            language_servers: Arc::new(runtime(&self.data_dir)),
             spawner: Arc::new(spawner),
             config: self.config.clone(),
             data_dir: self.data_dir.clone(),
@@ -148,9 +148,14 @@ impl Environment {
     }
 }
 
-/// What starts the servers that `lsp serve --proxy` serves.
-pub fn launcher() -> Arc<dyn ServerLauncher> {
-    Arc::new(Runtime::new())
+/// What starts the servers that `lsp serve --proxy` serves; none is shared with a plan.
+pub fn launcher(data_dir: &Path) -> Arc<dyn ServerLauncher> {
+    Arc::new(runtime(data_dir))
+}
+
+/// Starts language servers, and lets other processes see which.
+fn runtime(data_dir: &Path) -> Runtime {
+    Runtime::new().noting_in(data_dir.join("running-servers"))
 }
 
 /// The keys that flags set.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use agents_domain::language_server::LanguageServerDefinition;
 use agents_domain::ports::BoxFuture;
 use agents_domain::ports::server_launcher::{
-    RunningServer, ServerLauncher, ServerOutput, ServerProcess, WatchFilter,
+    LaunchedServer, ServerLauncher, ServerOutput, ServerProcess, WatchFilter,
 };
 use agents_grammars::LanguageId;
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ use tokio::process::ChildStdin;
 use tokio::time::Instant;
 
 use crate::framing::Decoder;
+use crate::notes::Note;
 use crate::process::{Process, Tail};
 use crate::registrations::Registrations;
 use crate::transport::{Opened, Streams, start};
@@ -29,19 +30,23 @@ impl ServerLauncher for Runtime {
         definition: &'a LanguageServerDefinition,
         root: &'a Path,
         within: Duration,
-    ) -> BoxFuture<'a, Result<RunningServer, String>> {
+    ) -> BoxFuture<'a, Result<LaunchedServer, String>> {
         Box::pin(async move {
+            let begun = Instant::now();
             let launch = launch::prepare(definition, root)?;
             let Opened { process, streams } = start(&launch, Instant::now() + within).await?;
             let (input, output, stdin) =
                 blocking(streams).map_err(|error| format!("its streams cannot be used: {error}"))?;
             let tail = process.tail.clone();
+            let note = self.notes().and_then(|folder| {
+                Note::write(folder, &definition.name, &launch.root, process.pid, begun.elapsed(), 0)
+            });
             let output =
                 Output { stream: output, decoder: Decoder::default(), chunk: vec![0; 64 << 10], tail };
-            Ok(RunningServer {
+            Ok(LaunchedServer {
                 input,
                 output: Box::new(output),
-                process: Arc::new(Lent { process, _stdin: stdin }),
+                process: Arc::new(Lent { process, note, _stdin: stdin }),
                 root: launch.root,
                 init_options: launch.init_options,
             })
@@ -95,12 +100,17 @@ fn blocking(streams: Streams) -> std::io::Result<(File, File, Option<ChildStdin>
 
 struct Lent {
     process: Process,
+    note: Option<Note>,
     _stdin: Option<ChildStdin>,
 }
 
 impl ServerProcess for Lent {
     fn kill(&self) {
         self.process.kill();
+    }
+
+    fn is_removed(&self) -> bool {
+        self.note.as_ref().is_some_and(Note::is_ended)
     }
 
     fn printed(&self, lines: usize) -> String {

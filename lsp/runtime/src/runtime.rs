@@ -68,6 +68,13 @@ impl Runtime {
     }
 }
 
+impl Runtime {
+    /// The folder of [`Self::noting_in`].
+    pub(crate) fn notes(&self) -> Option<&Path> {
+        self.pool.notes.as_deref()
+    }
+}
+
 impl LanguageServers for Runtime {
     fn open(&self, spec: WorkspaceSpec) -> BoxFuture<'_, Arc<dyn LanguageWorkspace>> {
         Box::pin(async move {

@@ -14,13 +14,13 @@ use crate::language_server::LanguageServerDefinition;
 /// Starts processes of language servers and hands out their streams. Implemented by the language-server runtime.
 pub trait ServerLauncher: Send + Sync {
     /// Starts a server over a folder. `Err` says for people what is wrong and what would help. The process ends, with
-    /// all it started, when [`RunningServer::process`] is dropped.
+    /// all it started, when [`LaunchedServer::process`] is dropped.
     fn launch<'a>(
         &'a self,
         definition: &'a LanguageServerDefinition,
         root: &'a Path,
         within: Duration,
-    ) -> BoxFuture<'a, Result<RunningServer, String>>;
+    ) -> BoxFuture<'a, Result<LaunchedServer, String>>;
 
     /// Whether a server is registered for a language, by the name an editor has for it (`typescriptreact`).
     fn serves(&self, definition: &LanguageServerDefinition, language: &str) -> bool;
@@ -36,7 +36,7 @@ pub trait ServerLauncher: Send + Sync {
 pub type WatchFilter = Box<dyn Fn(&Path, FileEventKind) -> bool + Send + Sync>;
 
 /// A started server that was not spoken to yet.
-pub struct RunningServer {
+pub struct LaunchedServer {
     /// Where messages to it go; blocking.
     pub input: File,
     /// Where its messages come from.
@@ -60,6 +60,9 @@ pub trait ServerOutput: Send {
 pub trait ServerProcess: Send + Sync {
     /// Ends it at once, with all that it started.
     fn kill(&self);
+
+    /// Whether somebody has ended it for good, by taking it out of the registry.
+    fn is_removed(&self) -> bool;
 
     /// The last lines it printed outside of the protocol.
     fn printed(&self, lines: usize) -> String;

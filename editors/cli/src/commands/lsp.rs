@@ -233,7 +233,7 @@ fn start(global: &Global, args: &LspServeArgs) -> Result<ExitCode, Error> {
         tracing::warn!("{warning}");
     }
     let engine = environment.engine()?;
-    let proxy = proxy::options(&engine, &args.proxy)?;
+    let proxy = proxy::options(&engine, &environment.data_dir, &args.proxy)?;
     let mut banner = io::stderr();
     let mut lines = vec![
         format!(

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use agents_domain::ports::server_launcher::{RunningServer, ServerOutput};
+use agents_domain::ports::server_launcher::{LaunchedServer, ServerOutput};
 use serde_json::{Value, json};
 
 use super::server::{Link, Status};
@@ -55,8 +55,8 @@ impl Proxy {
         });
     }
 
-    fn launched(&self, ix: usize, generation: u64, running: RunningServer) {
-        let RunningServer { input, output, process, root, init_options } = running;
+    fn launched(&self, ix: usize, generation: u64, running: LaunchedServer) {
+        let LaunchedServer { input, output, process, root, init_options } = running;
         let mut state = self.state();
         if state.servers[ix].generation != generation || state.ended {
             return process.kill();
@@ -234,7 +234,9 @@ impl Proxy {
         let reason = reason.to_owned();
         self.runtime.spawn(async move {
             let mut words = reason.clone();
+            let mut removed = false;
             if let Some(link) = process {
+                removed = link.process.is_removed();
                 if reason == "closed its output"
                     && let Some(how) = link.process.ended(LAST_WORDS).await
                 {
@@ -246,7 +248,11 @@ impl Proxy {
                     words = format!("{words}; it printed: {printed}");
                 }
             }
-            proxy.revive(ix, generation, &words);
+            if removed {
+                proxy.give_up(ix, generation, "was taken out of the registry");
+            } else {
+                proxy.revive(ix, generation, &words);
+            }
         });
     }
 
