@@ -24,6 +24,8 @@ pub(crate) struct Gather {
     streamed: bool,
     /// Slow ones were waited for long enough.
     overdue: bool,
+    /// Those that start were.
+    starts_overdue: bool,
 }
 
 struct Part {
@@ -64,7 +66,17 @@ impl Gather {
         let ours = own.then_some(Part { server: None, answer: Standing::Asked(0) });
         let theirs = servers.iter().map(|ix| Part { server: Some(*ix), answer: Standing::Waiting });
         let parts = ours.into_iter().chain(theirs).collect();
-        Self { id, feature, params, uri, parts, token, streamed: false, overdue: false }
+        Self {
+            id,
+            feature,
+            params,
+            uri,
+            parts,
+            token,
+            streamed: false,
+            overdue: false,
+            starts_overdue: false,
+        }
     }
 
     fn is_pending(&self) -> bool {
@@ -85,6 +97,8 @@ impl Gather {
             Strategy::First => !self.is_pending() || self.has_useful(),
             Strategy::Merge => {
                 let enough = self.overdue && self.feature.is_impatient() && !self.streams();
+                let asked = self.parts.iter().any(|part| matches!(part.answer, Standing::Asked(_)));
+                let enough = enough || self.starts_overdue && !asked;
                 !self.is_pending() || enough && self.has_useful()
             }
         }
@@ -199,16 +213,21 @@ impl Proxy {
         }
     }
 
-    /// A server that still starts is not waited for any more, if somebody else can answer.
+    /// A server that still starts is not waited for any more, once somebody else has answered.
     pub(super) fn stop_waiting_for_starts(&self, id: u64) {
         let mut state = self.state();
         let State { gathers, servers, .. } = &mut *state;
         let Some(gather) = gathers.get_mut(&id) else { return };
+        gather.starts_overdue = true;
         let starts = |part: &Part| part.server.is_some_and(|ix| servers[ix].status == Status::Starting);
-        if gather.parts.iter().any(|part| !starts(part) && part.answer != Standing::Nothing) {
-            for part in gather.parts.iter_mut().filter(|part| starts(part)) {
-                part.answer = Standing::Nothing;
-            }
+        let others = gather.parts.iter().any(|part| !starts(part) && part.answer != Standing::Nothing);
+        if gather.feature.strategy == Strategy::Owner && others {
+            // It is the next one's turn.
+            gather
+                .parts
+                .iter_mut()
+                .filter(|part| starts(part))
+                .for_each(|part| part.answer = Standing::Nothing);
         }
         self.advance(&mut state, id);
     }

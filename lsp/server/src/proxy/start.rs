@@ -224,8 +224,9 @@ impl Proxy {
     pub(super) fn gone(&self, ix: usize, generation: u64, reason: &str) {
         let process = {
             let mut state = self.state();
-            let server = &mut state.servers[ix];
-            if server.generation != generation || matches!(server.status, Status::Failed(_)) || state.ended {
+            let server = &state.servers[ix];
+            // The end of its output follows when it is killed; once is enough.
+            if server.generation != generation || server.link.is_none() || state.ended {
                 return;
             }
             self.bury(&mut state, ix)
