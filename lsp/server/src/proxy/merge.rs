@@ -211,9 +211,7 @@ pub(crate) fn join_options(base: &mut Value, other: &Value) {
         (base @ (Value::Null | Value::Bool(_)), other)
             if !matches!(other, Value::Null | Value::Bool(false)) =>
         {
-            if !(base == &Value::Bool(true) && other == &Value::Bool(true)) {
-                *base = other.clone();
-            }
+            *base = other.clone();
         }
         _ => {}
     }
