@@ -22,7 +22,9 @@ fn tool(call: &str, tool: &str, args: Value, decision: Option<&str>) -> Value {
 }
 
 fn played<'w>(world: &'w World, script: &Value) -> PlanHandle<'w> {
-    world.scripted("local/act", "");
+    if !world.ok(&["action", "list"]).text.contains("local/act") {
+        world.scripted("local/act", "");
+    }
     let script = format!("script={script}");
     let args = ["plan", "use", "--automation-profile", "trusted", "--arg", &script, "local/act", "local/app"];
     let answer = world.call(&args);
@@ -115,6 +117,49 @@ fn a_code_action_without_a_decision_is_not_written() {
         ],
     });
     played(&world, &script).assert_at("execute/complete+apply_approval");
+}
+
+// LSP-012, LSP-014, LSP-017, LSP-019
+#[test]
+fn an_actor_is_lent_what_it_is_bound_to_and_an_unknown_server_fails_before_its_first_step() {
+    let world = World::new();
+    world.fake("fake", &hovering());
+    world.fake("other", &json!({ "rules": [bad_to_good()] }));
+    let repo = world.repo_with("repo", &[("a.py", "x = bad_one\n")]);
+    world.register("app", &repo);
+    let look = |lsp: Value, capabilities: Value, hover: Value, total: Value| {
+        json!({
+            "lsp": lsp, "lsp_capabilities": capabilities,
+            "strategize": [
+                { "requests": [
+                    tool("hover", "lsp/hover", json!({ "path": "a.py", "line": 1 }), None),
+                    tool("all", "lsp/diagnostics", json!({ "path": "a.py" }), None),
+                ] },
+                {
+                    "expect": { "observations": [
+                        { "call_id": "hover", "result": hover }, { "call_id": "all", "result": total },
+                    ] },
+                    "outcome": { "done": { "headline": "looked", "lines": [], "facts": null } },
+                },
+            ],
+        })
+    };
+    for script in [
+        look(json!(["local/fake"]), json!("all"), json!({ "text": "**an int**" }), json!({ "total": 1 })),
+        look(
+            json!({ "auto": true }),
+            json!(["diagnostics"]),
+            json!({ "error": "lsp/hover needs the capability \"hover\", which this actor is not lent (`lsp_capabilities`)" }),
+            json!({ "total": 2 }),
+        ),
+    ] {
+        let plan = played(&world, &script);
+        assert!(plan.at().starts_with("execute/"), "{}", plan.at());
+    }
+    let plan = played(&world, &json!({ "lsp": ["local/gone"] }));
+    plan.assert_at("strategize/errored");
+    let errors = plan.ok("errors", &[]).data;
+    assert!(errors.to_string().contains("local/gone is not registered"), "{errors:#}");
 }
 
 /// A client of `agents mcp serve`: a message is a line of JSON.

@@ -14,6 +14,9 @@
 //! `${resource}` in any text stands for the id of the first workspace, `${resource:NAME}` for that of a named one. A
 //! script that is played to its end is done.
 
+use std::collections::BTreeMap;
+
+use agents_domain::language_server::binding::Lent;
 use agents_domain::plan::{Phase, PhaseSummary};
 use agents_domain::ports::BoxFuture;
 use agents_domain::ports::actor::{
@@ -32,6 +35,12 @@ pub struct Script {
     /// The steps of Execute.
     #[serde(default)]
     pub execute: Vec<Step>,
+    /// Which language servers it is lent, and for what, as in an actor's definition.
+    #[serde(default)]
+    pub lsp: Value,
+    /// See `lsp`.
+    #[serde(default)]
+    pub lsp_capabilities: Value,
     /// The steps that estimate, when it is the estimation actor.
     #[serde(default)]
     pub estimate: Vec<Step>,
@@ -177,6 +186,16 @@ impl Actor for Scripted {
         host: &'a dyn ActorHost,
     ) -> BoxFuture<'a, Result<StepOutput, ActorFailure>> {
         Box::pin(async move { self.play(&input, host) })
+    }
+
+    fn lent(&self, arguments: &BTreeMap<String, Value>) -> Result<Lent, String> {
+        let script = self.script.as_ref().or_else(|| arguments.get("script"));
+        let script = match script {
+            Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_default(),
+            Some(script) => script.clone(),
+            None => Value::Null,
+        };
+        Lent::read(&script["lsp"], &script["lsp_capabilities"])
     }
 }
 

@@ -6,12 +6,10 @@
 //!
 //! - [`catalogue`] lists the tools, [`find`] looks one up, [`Lens`] is what they look through: the workspaces of a plan or
 //!   of a session, with the servers and capabilities that are lent.
-//! - [`delta`] is what an edit brought and took away, [`enrich`] what is added to a file when an actor reads it,
-//!   [`binding`] which servers an actor is lent.
+//! - [`delta`] is what an edit brought and took away, [`enrich`] what is added to a file when an actor reads it.
 //!
 //! Nothing here writes a file. `lsp/apply-code-action` gives the edits; whoever runs it applies them.
 
-pub mod binding;
 pub mod delta;
 pub mod enrich;
 mod lens;

@@ -20,6 +20,7 @@ use crate::decision::{Alternative, Decision, DecisionType, ResourceRef};
 use crate::failure::FailurePattern;
 use crate::ids::{DecisionId, PlanId, ResourceId};
 use crate::invariant::{Enforced, Invariant, Reconciled};
+use crate::language_server::binding::Lent;
 use crate::plan::children::SpawnDraft;
 use crate::plan::{AwaitingKind, Phase, PhaseSummary, State};
 use crate::validation::{Mode, ValidationOutcome};
@@ -32,6 +33,15 @@ pub trait Actor: Send + Sync {
         input: StepInput,
         host: &'a dyn ActorHost,
     ) -> BoxFuture<'a, std::result::Result<StepOutput, ActorFailure>>;
+
+    /// What of the language servers its `lsp/*` requests are lent in a plan with these arguments. `Err` is a reason for
+    /// people.
+    fn lent(
+        &self,
+        _arguments: &std::collections::BTreeMap<String, Value>,
+    ) -> std::result::Result<Lent, String> {
+        Ok(Lent::default())
+    }
 }
 
 /// Finds actors by name.

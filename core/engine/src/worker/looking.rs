@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::ResourceId;
 use agents_domain::plan::guards::ToolFacts;
-use agents_domain::ports::actor::{ActorWorkspace, Observation, Request};
+use agents_domain::plan::{Plan, PlanFailure};
+use agents_domain::ports::actor::{Actor, ActorWorkspace, Observation, Request};
 use agents_domain::ports::language_servers::{FileEvent, FileEventKind};
 use agents_domain::ports::store::ActorRun;
 use agents_tools::delta::{self, Delta, Snapshot};
@@ -14,22 +15,19 @@ use serde_json::{Value, json};
 
 use super::guarding::Guarded;
 use super::{Stop, Worker};
+use crate::operations::lsp::languages_of;
 use crate::records::{self, emit};
 use crate::tools::{self, Written};
 
-/// What actors of a plan look through.
-pub(super) fn lens(workspaces: &[ActorWorkspace]) -> Lens {
-    Lens::new(
-        workspaces
-            .iter()
-            .map(|workspace| Workspace {
-                name: workspace.name.clone(),
-                id: workspace.resource_id.to_string(),
-                root: workspace.root.clone(),
-                languages: workspace.languages.clone(),
-            })
-            .collect(),
-    )
+/// The workspaces of a plan as tools know them.
+fn known(workspaces: &[ActorWorkspace]) -> Vec<Workspace> {
+    let known = |workspace: &ActorWorkspace| Workspace {
+        name: workspace.name.clone(),
+        id: workspace.resource_id.to_string(),
+        root: workspace.root.clone(),
+        languages: workspace.languages.clone(),
+    };
+    workspaces.iter().map(known).collect()
 }
 
 fn workspace(lens: &Lens, resource: ResourceId) -> Option<&Workspace> {
@@ -62,6 +60,43 @@ pub(super) struct Before {
 }
 
 impl Worker<'_> {
+    /// What an actor looks through: all that serves the plan's workspaces, or what of it the actor is lent. One that names
+    /// a server that is not registered fails here, before its first step.
+    pub(super) fn lens(
+        &self,
+        actor: &dyn Actor,
+        plan: &Plan,
+        workspaces: &[ActorWorkspace],
+    ) -> Result<Lens, Stop> {
+        let unfit = |message: String| {
+            Stop::Failed(PlanFailure {
+                message,
+                category: "language_server".to_owned(),
+                phase: plan.phase,
+                tool: None,
+                step: None,
+                recoverable: false,
+                retries: 0,
+                hints: vec!["`agents lsp list` shows the registered language servers.".to_owned()],
+            })
+        };
+        let lens = Lens::new(known(workspaces));
+        let lent = actor.lent(&plan.arguments).map_err(unfit)?;
+        let lens = lens.with_capabilities(lent.capabilities);
+        let Some(binding) = lent.servers else { return Ok(lens) };
+        let mut languages = Vec::new();
+        if binding.wants_project() {
+            for workspace in workspaces {
+                languages.extend(languages_of(&workspace.root)?);
+            }
+        }
+        let bound = binding.resolve(&self.engine.language_servers()?, &languages).map_err(unfit)?;
+        for warning in &bound.warnings {
+            tracing::warn!(plan = %self.id, "{warning}");
+        }
+        Ok(lens.with_servers(Some(bound.servers)))
+    }
+
     /// The files that stand written under a decision, a renamed one under both names.
     pub(super) fn written_under(&self, decision: &Decision) -> Result<BTreeSet<(ResourceId, String)>, Stop> {
         let changes = self.engine.view(|r| r.changes(self.id))?;

@@ -21,7 +21,7 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use super::{Stop, Worker, failing, looking, rewind};
+use super::{Stop, Worker, failing, rewind};
 use crate::checkpoints::{self, Point};
 use crate::records::{self, awaiting_decision, by_key, emit};
 use crate::rewind::{end_corrections, file_states, keep_outcomes, keep_run, keep_states};
@@ -127,7 +127,7 @@ impl Worker<'_> {
         host: &Host<'_>,
         sandboxes: &[OpenSandbox],
     ) -> Result<(), Stop> {
-        let lens = looking::lens(&host.workspaces);
+        let lens = self.lens(actor, &self.plan()?, &host.workspaces)?;
         loop {
             let plan = self.plan()?;
             if plan.state != State::Processing || plan.awaiting.is_some() {

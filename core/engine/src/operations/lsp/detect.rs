@@ -137,6 +137,13 @@ impl Operation for Detect {
     }
 }
 
+/// The languages of a folder's files, those with the most files first.
+pub(crate) fn languages_of(dir: &Path) -> Result<Vec<String>> {
+    let mut languages: Vec<_> = count(dir)?.languages.into_iter().collect();
+    languages.sort_by(|(a, many), (b, more)| more.cmp(many).then_with(|| a.as_str().cmp(b.as_str())));
+    Ok(languages.into_iter().map(|(id, _)| id.as_str().to_owned()).collect())
+}
+
 struct Counted {
     files: usize,
     truncated: bool,

@@ -6,6 +6,7 @@ mod index;
 mod install;
 
 pub use check::{Check, CheckOutput};
+pub(crate) use detect::languages_of;
 pub use detect::{Detect, DetectOutput, DetectedLanguage, DetectedServer};
 pub use index::{Index, IndexOutput, IndexedLanguage, SkippedFiles};
 pub use install::{Install, InstallOutput, Registration};

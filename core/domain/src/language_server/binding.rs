@@ -1,9 +1,11 @@
 //! Which servers an actor is lent: those it names, those for its languages, or those for the project's.
 
-use agents_domain::QualifiedName;
-use agents_domain::language_server::LanguageServerDefinition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Capability, LanguageServerDefinition};
+use crate::QualifiedName;
 
 /// An actor's `lsp`, its template (if it is one) rendered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +27,42 @@ pub struct Rule {
     /// All registered servers for the languages of the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto: Option<bool>,
+}
+
+/// What of the language servers an actor is lent; everything unless it says otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lent {
+    /// Which servers: an actor's `lsp`.
+    pub servers: Option<Binding>,
+    /// For what: an actor's `lsp_capabilities`.
+    pub capabilities: Option<Vec<Capability>>,
+}
+
+impl Lent {
+    /// Reads what an actor's definition says; a value that is missing or null is everything.
+    ///
+    /// # Errors
+    /// Which of the two is wrong, and what would be right.
+    pub fn read(servers: &Value, capabilities: &Value) -> Result<Self, String> {
+        let all = |value: &Value| value.is_null() || value == "all";
+        let capabilities = match capabilities {
+            value if all(value) => None,
+            value => Some(serde_json::from_value(value.clone()).map_err(|error| {
+                format!("`lsp_capabilities` is `all` or a list of capabilities: {error}")
+            })?),
+        };
+        let servers = match servers {
+            Value::Null => None,
+            value => {
+                let binding: Binding = serde_json::from_value(value.clone()).map_err(|_| {
+                    "`lsp` is a list of servers, `{languages: [...]}` or `{auto: true}`".to_owned()
+                })?;
+                binding.check()?;
+                Some(binding)
+            }
+        };
+        Ok(Self { servers, capabilities })
+    }
 }
 
 /// How a binding is shown.
@@ -63,6 +101,11 @@ impl Binding {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the languages of the project decide.
+    pub fn wants_project(&self) -> bool {
+        matches!(self, Self::By(Rule { auto: Some(true), .. }))
     }
 
     /// The servers it comes to, given what is registered and which languages the project has.
@@ -130,7 +173,7 @@ fn once(names: Vec<QualifiedName>) -> Vec<QualifiedName> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn registry() -> Vec<LanguageServerDefinition> {
         let entry = |name: &str, languages: Value| {
@@ -168,5 +211,24 @@ mod tests {
         assert_eq!(resolve(json!([]), &["c"]).unwrap(), (vec![], None, 0));
         assert!(resolve(json!({"auto": true, "languages": ["c"]}), &[]).unwrap_err().contains("keep one"));
         assert!(resolve(json!({}), &[]).unwrap_err().contains("is empty"));
+    }
+
+    // LSP-017
+    #[test]
+    fn what_is_lent_is_everything_unless_a_definition_says_otherwise() {
+        let everything = Lent::default();
+        assert_eq!(Lent::read(&Value::Null, &Value::Null), Ok(everything.clone()));
+        assert_eq!(Lent::read(&Value::Null, &json!("all")), Ok(everything));
+        let some = Lent::read(&json!(["local/ruff"]), &json!(["hover", "symbols"])).unwrap();
+        assert_eq!(some.capabilities, Some(vec![Capability::Hover, Capability::Symbols]));
+        for (servers, capabilities, why) in [
+            (json!(null), json!(["hoover"]), "unknown variant `hoover`"),
+            (json!("local/ruff"), json!(null), "a list of servers"),
+            (json!({"language": ["c"]}), json!(null), "{languages: [...]}"),
+            (json!({}), json!(null), "is empty"),
+        ] {
+            let error = Lent::read(&servers, &capabilities).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
     }
 }

@@ -1,4 +1,6 @@
-//! The registered definition of an external language server.
+//! The registered definition of an external language server, and which servers an actor is lent ([`binding`]).
+
+pub mod binding;
 
 use std::collections::BTreeMap;
 
