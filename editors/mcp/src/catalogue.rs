@@ -129,7 +129,7 @@ fn wait_schema() -> Value {
             "plan": { "type": "string", "description": "The plan's id, or the beginning of it." },
             "timeout_seconds": {
                 "type": "integer", "minimum": 0, "maximum": 600,
-                "description": "How long to wait at most; 60 unless given.",
+                "description": "Seconds to wait at most; 45 unless given. Many clients give up after a minute.",
             },
         },
         "required": ["plan"],

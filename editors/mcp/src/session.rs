@@ -27,8 +27,8 @@ use crate::write;
 
 /// Between two looks at a plan that is waited for.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a plan is waited for unless said otherwise, and at most.
-const WAIT: (u64, u64) = (60, 600);
+/// Seconds a plan is waited for unless said otherwise, and at most. Many clients give a call a minute.
+const WAIT: (u64, u64) = (45, 600);
 
 const INSTRUCTIONS: &str = "\
 The lsp_* tools ask the language servers of this directory. Lines and columns count from 1; in place of a column give the \

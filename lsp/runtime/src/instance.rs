@@ -56,6 +56,8 @@ pub(crate) struct Instance {
     status: Mutex<Status>,
     /// Held while starting, so that many askers start one process.
     starting: AsyncMutex<()>,
+    /// Since when it shows no sign of life although its processes work.
+    deaf: Mutex<Option<Instant>>,
     /// Held while a suspect is probed; when the last probe began.
     probing: AsyncMutex<Option<Instant>>,
     closing: watch::Sender<bool>,
@@ -94,6 +96,7 @@ impl Instance {
             current: Mutex::default(),
             status: Mutex::default(),
             starting: AsyncMutex::new(()),
+            deaf: Mutex::default(),
             probing: AsyncMutex::new(None),
             closing: watch::Sender::new(false),
             notes,
@@ -320,7 +323,8 @@ impl Instance {
         self.strikes.load(Ordering::Relaxed) >= MAX_STRIKES
     }
 
-    /// Probes a client that let a question time out, and ends it when it shows no sign of life.
+    /// Probes a client that let a question time out, and ends it when it shows no sign of life and does not work either,
+    /// or for too long.
     pub(crate) async fn suspect(&self, client: &Client) {
         let asked = Instant::now();
         let mut probed = self.probing.lock().await;
@@ -328,11 +332,28 @@ impl Instance {
             return;
         }
         *probed = Some(Instant::now());
-        if client.closed().is_none() && !client.is_alive(self.timing.probe).await {
-            client.kill("did not answer and showed no sign of life");
-            // The questions it left open are its own fault, not its successor's.
-            self.forgive();
+        if client.closed().is_some() {
+            return;
         }
+        // What its processes do during the probe is what counts.
+        client.idle_since();
+        if client.is_alive(self.timing.probe).await {
+            *lock(&self.deaf) = None;
+            return;
+        }
+        let deaf = *lock(&self.deaf).get_or_insert_with(|| asked);
+        if self.computes(client) && deaf.elapsed() < self.timing.deaf {
+            return;
+        }
+        client.kill("did not answer and showed no sign of life");
+        *lock(&self.deaf) = None;
+        // The questions it left open are its own fault, not its successor's.
+        self.forgive();
+    }
+
+    /// Whether its processes work: one that computes hard may be deaf for a while, and is not dead.
+    fn computes(&self, client: &Client) -> bool {
+        client.idle_since().is_some_and(|since| since.elapsed() < self.timing.quiet)
     }
 
     /// Tells a running server what changed on disk.
@@ -406,12 +427,10 @@ async fn watch_health(instance: Weak<Instance>) {
         if *instance.closing.borrow() {
             return;
         }
-        if let Some(client) = instance.live() {
-            // One that computes hard may be deaf for a while; it is not dead.
-            let computes = client.idle_since().is_some_and(|since| since.elapsed() < instance.timing.quiet);
-            if !computes {
-                instance.suspect(&client).await;
-            }
+        if let Some(client) = instance.live()
+            && !instance.computes(&client)
+        {
+            instance.suspect(&client).await;
         }
     }
 }

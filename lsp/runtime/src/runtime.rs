@@ -23,6 +23,8 @@ pub struct Timing {
     pub quiet: Duration,
     /// How long a suspect has to show a sign of life.
     pub probe: Duration,
+    /// How long a suspect whose processes work may go without a sign of life: a slow machine, a large project.
+    pub deaf: Duration,
     /// Between two health probes; `None` takes the registry entry's `health_check.interval_seconds`.
     pub probe_interval: Option<Duration>,
     /// How long a server has to answer `shutdown`, and again to leave after `exit`.
@@ -36,6 +38,7 @@ impl Default for Timing {
         Self {
             quiet: Duration::from_millis(300),
             probe: Duration::from_secs(5),
+            deaf: Duration::from_secs(180),
             probe_interval: None,
             shutdown: Duration::from_secs(2),
             backoff: Duration::from_millis(200),

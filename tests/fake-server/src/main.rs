@@ -17,7 +17,7 @@ use std::net::TcpListener;
 use std::process::{Command, exit};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use analysis::{Analysis, decode};
 use script::{Action, Mode, Script};
@@ -179,6 +179,12 @@ impl Server {
                 }
                 Action::Hang => return Fate::Answered,
                 Action::Freeze => sleep_forever(),
+                Action::Compute(milliseconds) => {
+                    let until = Instant::now() + Duration::from_millis(milliseconds);
+                    while Instant::now() < until {
+                        std::hint::spin_loop();
+                    }
+                }
                 Action::Delay(milliseconds) => {
                     return Fate::Delayed(Duration::from_millis(milliseconds), told);
                 }

@@ -253,6 +253,8 @@ pub enum Action {
     Hang,
     /// Stops doing anything for good.
     Freeze,
+    /// Computes for so many milliseconds and takes note of nothing meanwhile, then goes on.
+    Compute(u64),
     /// Goes on after so many milliseconds; other messages meanwhile. The answer may follow as `answer`.
     Delay(u64),
     /// Answers with an error: code, message, data.

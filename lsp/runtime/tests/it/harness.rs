@@ -17,6 +17,7 @@ use tempfile::TempDir;
 pub const TIMING: Timing = Timing {
     quiet: Duration::from_millis(60),
     probe: Duration::from_millis(1500),
+    deaf: Duration::from_secs(60),
     probe_interval: None,
     shutdown: Duration::from_millis(400),
     backoff: Duration::from_millis(10),

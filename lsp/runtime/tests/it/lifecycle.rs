@@ -455,3 +455,40 @@ async fn other_processes_see_what_runs_and_end_what_was_removed_for_good() {
     workspace.close().await;
     assert_eq!(std::fs::read_dir(&notes).unwrap().count(), 0, "no note is left");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_computes_and_hears_nothing_is_late_but_not_ended() {
+    let faults = json!([{ "on": "textDocument/diagnostic", "nth": 1, "then": { "compute": 4000 } }]);
+    let mut world = World::new(script(json!({ "faults": faults })));
+    world.request_timeout = Duration::from_millis(300);
+    world.write("a.py", "x = bad_one\n");
+    let workspace = world.open().await;
+    let late = problem(&workspace, "a.py").await;
+    assert!(late.contains("did not answer"), "{late}");
+    let begun = Instant::now();
+    while ask(&workspace, "a.py").await.diagnostics.is_none() {
+        assert!(begun.elapsed() < LONG);
+    }
+    assert_eq!(world.starts().len(), 1, "it was not restarted");
+    workspace.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_computes_for_ever_is_ended_in_the_end() {
+    let faults = json!([{ "on": "textDocument/diagnostic", "starts": 1, "then": { "compute": 3_600_000 } }]);
+    let mut world = World::new(script(json!({ "faults": faults })));
+    world.runtime = Runtime::with_timing(Timing {
+        deaf: Duration::from_millis(100),
+        probe: Duration::from_millis(200),
+        ..TIMING
+    });
+    world.request_timeout = Duration::from_millis(300);
+    world.write("a.py", "x = bad_one\n");
+    let workspace = world.open().await;
+    let begun = Instant::now();
+    while ask(&workspace, "a.py").await.diagnostics.is_none() {
+        assert!(begun.elapsed() < LONG);
+    }
+    assert!(world.starts().len() > 1, "it was restarted");
+    workspace.close().await;
+}
