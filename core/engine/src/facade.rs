@@ -128,6 +128,7 @@ operations![
     ops::config::List,
     ops::system::Run,
     ops::events::After,
+    ops::content::Show,
 ];
 
 fn run_json<O: Operation>(engine: &Engine, params: Value) -> Result<Value> {

@@ -38,6 +38,11 @@ impl ClientInfo {
         !matches!(self.capabilities.pointer(pointer), None | Some(Value::Null | Value::Bool(false)))
     }
 
+    /// Whether the client shows `command:` links and asks a person for the words that a correction lacks.
+    pub fn is_interactive(&self) -> bool {
+        self.supports("/experimental/cleveragents/interactive")
+    }
+
     fn from_params(params: &Value) -> Self {
         let text = |pointer: &str| params.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         Self {

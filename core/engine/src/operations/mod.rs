@@ -3,6 +3,7 @@
 pub mod action;
 pub mod automation_profile;
 pub mod config;
+pub mod content;
 pub mod events;
 pub mod invariant;
 pub mod language_server;

@@ -10,11 +10,12 @@ use tower_lsp::lsp_types::{
 use super::code_lens::command;
 use super::diagnostic::CODE_PENDING;
 use super::inlay_hint::verdict;
+use super::links;
 use super::provenance::Provenance;
 use super::questions::{Asked, asked, touch};
 use super::{Shared, brief};
 use crate::ClientInfo;
-use crate::watch::world::{World, short};
+use crate::watch::world::World;
 
 /// Answers to decisions that wait; they belong to a diagnostic.
 pub(crate) const ANSWER_KIND: &str = "quickfix";
@@ -72,11 +73,10 @@ impl Shared {
 
     async fn plans(&self, offer: &mut Offer<'_>, world: &World, found: &Provenance) {
         for plan in found.proposing() {
-            if !world.plans.get(&plan).is_some_and(|open| open.can_be_applied()) {
-                continue;
-            }
+            let Some(open) = world.plans.get(&plan).filter(|open| open.can_be_applied()) else { continue };
             let totals = self.totals(plan).await.map(|totals| format!(" ({totals})")).unwrap_or_default();
-            let (name, params) = (short(plan), json!({ "plan": plan }));
+            let params = json!({ "plan": plan });
+            let name = links::plan_name(offer.client, plan, &open.action);
             let apply = command(&format!("Apply plan {name}{totals}"), "agents.plan.apply", params.clone());
             offer.add(PLAN_KIND, apply, None, false);
             offer.add(
@@ -154,7 +154,8 @@ impl Offer<'_> {
         for place in found.within(first, last).filter(|p| !world.plans.contains_key(&p.segment.plan_id)) {
             let plan = place.segment.plan_id;
             if seen.insert(plan) {
-                let title = format!("Take plan {} back", short(plan));
+                let name = links::plan_name(self.client, plan, &place.segment.action);
+                let title = format!("Take plan {name} back");
                 self.add(
                     PLAN_KIND,
                     command(&title, "agents.plan.revert", json!({ "plan": plan })),
@@ -194,6 +195,13 @@ impl Offer<'_> {
                 let params =
                     json!({ "decision": strategy.decision_id, "mode": "revert", "guidance": guidance });
                 self.add(CORRECT_KIND, command(&title, "agents.plan.correct", params), None, false);
+            }
+            if self.client.is_interactive() {
+                for (title, mode) in [("Correct with guidance…", "revert"), ("Append a fix…", "append")] {
+                    if let Some(correct) = links::correction(title, place, world, mode) {
+                        self.add(CORRECT_KIND, correct, None, false);
+                    }
+                }
             }
         }
     }

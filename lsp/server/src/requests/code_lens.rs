@@ -9,22 +9,24 @@ use tower_lsp::lsp_types::{CodeLens, CodeLensParams, Command, Position, Range};
 
 use super::command::ANSWER;
 use super::inlay_hint::verdict;
+use super::links;
 use super::questions::asked;
 use super::{Shared, brief};
+use crate::ClientInfo;
 use crate::documents::Document;
-use crate::watch::world::{OpenPlan, short};
+use crate::watch::world::OpenPlan;
 
 impl Shared {
     pub async fn code_lens(&self, params: CodeLensParams) -> Option<Vec<CodeLens>> {
-        let (_, document) = self.document(&params.text_document.uri)?;
+        let (snapshot, document) = self.document(&params.text_document.uri)?;
         let of_entity = self.entity_lenses(&document).await;
-        match (self.plan_lenses_of(&document).await, of_entity) {
+        match (self.plan_lenses_of(snapshot.client(), &document).await, of_entity) {
             (Some(lenses), more) => Some(lenses.into_iter().chain(more.into_iter().flatten()).collect()),
             (None, of_entity) => of_entity,
         }
     }
 
-    async fn plan_lenses_of(&self, document: &Arc<Document>) -> Option<Vec<CodeLens>> {
+    async fn plan_lenses_of(&self, client: &ClientInfo, document: &Arc<Document>) -> Option<Vec<CodeLens>> {
         let world = self.world().await;
         let file = self.file_of(&world, document).await?;
         let found = self.provenance(document).await;
@@ -32,7 +34,8 @@ impl Shared {
         for plan in found.iter().flat_map(|found| found.proposing()) {
             if let Some(open) = world.plans.get(&plan) {
                 let checks = world.checks.get(&plan).map(|checks| (checks.passed, checks.total));
-                self.plan_lenses(plan, open, checks, &mut lenses).await;
+                let name = links::plan_name(client, plan, &open.action);
+                self.plan_lenses(plan, &name, open, checks, &mut lenses).await;
             }
         }
         let saved = self.saved_text(&world, &file).await;
@@ -48,6 +51,10 @@ impl Shared {
             let (decision, plan) = (place.segment.decision_id, place.segment.plan_id);
             let explain = command(&title, "agents.plan.explain", json!({ "decision": decision }));
             lenses.push(lens(place.first, explain));
+            if client.is_interactive() {
+                let correct = links::correction("correct…", place, &world, "revert");
+                lenses.extend(correct.map(|correct| lens(place.first, correct)));
+            }
             lenses.push(lens(place.first, command("diff", "agents.plan.diff", json!({ "plan": plan }))));
         }
         Some(lenses)
@@ -57,11 +64,12 @@ impl Shared {
     async fn plan_lenses(
         &self,
         plan: PlanId,
+        name: &str,
         open: &OpenPlan,
         checks: Option<(usize, usize)>,
         lenses: &mut Vec<CodeLens>,
     ) {
-        let (name, params) = (short(plan), json!({ "plan": plan }));
+        let params = json!({ "plan": plan });
         let mut add = |title: String, id: &str| lenses.push(lens(0, command(&title, id, params.clone())));
         if open.can_be_applied() {
             let totals = self.totals(plan).await.map(|totals| format!(" {totals}")).unwrap_or_default();

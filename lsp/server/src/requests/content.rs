@@ -1,10 +1,12 @@
-//! Virtual documents: `agents:/plan/<ULID>`, `agents:/plan/<ULID>/diff` and `agents:/decision/<ULID>` as text.
+//! Virtual documents: `agents:/plan/<ULID>`, `agents:/plan/<ULID>/diff`, `agents:/decision/<ULID>` and
+//! `agents:/text/<SHA-256>/<NAME>` as text.
 
 use std::fmt::Write;
 
 use agents_domain::ids::{DecisionId, PlanId};
 use agents_domain::{Error, Result};
 use agents_engine::Engine;
+use agents_engine::operations::content;
 use agents_engine::operations::plan::{
     Artifacts, Diff, Explain, ExplainOutput, Status, StatusOutput, Tree, TreeNode,
 };
@@ -20,11 +22,13 @@ use crate::documents::DocumentUri;
 pub(crate) const SCHEME: &str = "agents";
 
 /// What a virtual document shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Subject {
     Plan(PlanId),
     Diff(PlanId),
     Decision(DecisionId),
+    /// A stored text by its hash; the name that follows it in the URI is for the editor.
+    Text(String),
 }
 
 #[derive(Deserialize)]
@@ -36,8 +40,10 @@ impl Subject {
     /// Reads a URI of ours; an authority is allowed and ignored (`agents:///plan/...`).
     pub fn parse(uri: &DocumentUri) -> Result<Self> {
         let unknown = || {
-            Error::not_found(format!("there is no document `{uri}`"))
-                .detail("known are agents:/plan/<ULID>, agents:/plan/<ULID>/diff and agents:/decision/<ULID>")
+            Error::not_found(format!("there is no document `{uri}`")).detail(
+                "known are agents:/plan/<ULID>, agents:/plan/<ULID>/diff, agents:/decision/<ULID> and \
+                 agents:/text/<SHA-256>/<NAME>",
+            )
         };
         if uri.scheme() != SCHEME {
             return Err(unknown());
@@ -51,25 +57,35 @@ impl Subject {
             ["plan", id] => Ok(Self::Plan(id.parse()?)),
             ["plan", id, "diff"] => Ok(Self::Diff(id.parse()?)),
             ["decision", id] => Ok(Self::Decision(id.parse()?)),
+            ["text", hash, ..] => Ok(Self::Text(hash.to_owned())),
             _ => Err(unknown()),
         }
     }
 
     /// The plan whose events change it; `None` when it is not in the URI.
-    pub fn plan(self) -> Option<PlanId> {
+    pub fn plan(&self) -> Option<PlanId> {
         match self {
-            Self::Plan(plan) | Self::Diff(plan) => Some(plan),
-            Self::Decision(_) => None,
+            Self::Plan(plan) | Self::Diff(plan) => Some(*plan),
+            Self::Decision(_) | Self::Text(_) => None,
         }
     }
 
-    fn language(self) -> &'static str {
-        if matches!(self, Self::Diff(_)) { "diff" } else { "markdown" }
+    fn language(&self) -> &'static str {
+        match self {
+            Self::Diff(_) => "diff",
+            Self::Text(_) => "plaintext",
+            Self::Plan(_) | Self::Decision(_) => "markdown",
+        }
     }
 
     fn text(self, engine: &Engine) -> Result<String> {
         match self {
             Self::Plan(plan) => plan_text(engine, plan),
+            Self::Text(hash) => {
+                let shown = engine.call(content::Show { hash })?;
+                let bytes = shown.size_bytes;
+                Ok(shown.text.unwrap_or_else(|| format!("({bytes} bytes that are no text)\n")))
+            }
             Self::Diff(plan) => {
                 let files = engine.call(Diff { plan: plan.to_string() })?.files;
                 Ok(files.iter().map(|file| file.patch.as_str()).collect())
@@ -91,8 +107,9 @@ impl Shared {
         let uri = DocumentUri::parse(&params.uri)
             .map_err(|error| jsonrpc::Error::invalid_params(error.to_string()))?;
         let subject = Subject::parse(&uri).map_err(refusal)?;
+        let language = subject.language();
         let text = self.blocking(move |engine| subject.text(engine)).await.map_err(refusal)?;
-        Ok(json!({ "uri": params.uri, "text": text, "languageId": subject.language() }))
+        Ok(json!({ "uri": params.uri, "text": text, "languageId": language }))
     }
 
     /// `workspace/textDocumentContent` (LSP 3.18).
@@ -277,6 +294,7 @@ mod tests {
         assert_eq!(parse(&format!("agents:/plan/{ID}")).unwrap(), Subject::Plan(plan));
         assert_eq!(parse(&format!("agents:///plan/{ID}/diff")).unwrap(), Subject::Diff(plan));
         assert_eq!(parse(&format!("agents:/decision/{ID}")).unwrap(), Subject::Decision(ID.parse().unwrap()));
+        assert_eq!(parse("agents:/text/0a/src/main.py").unwrap(), Subject::Text("0a".to_owned()));
     }
 
     #[test]

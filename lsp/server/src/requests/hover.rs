@@ -6,7 +6,8 @@ use tower_lsp::lsp_types::{
 
 use super::Shared;
 use super::lines::whole_lines;
-use super::page::{Page, describe};
+use super::links;
+use super::page::{Page, describe, origin};
 use crate::ClientInfo;
 
 /// Decisions shown for one line; a line with more is a file that was replaced as a whole.
@@ -28,12 +29,18 @@ impl Shared {
         let places: Vec<_> = found.within(line, line).collect();
         let first = places.first()?;
         let kind = markup(snapshot.client());
+        let world = self.world().await;
         let mut page = Page::new(kind == MarkupKind::Markdown);
         for (nth, place) in places.iter().take(SHOWN).enumerate() {
             if nth > 0 {
                 page.rule();
             }
             describe(&mut page, place, Some(document.text()));
+            if snapshot.client().is_interactive() {
+                links::below(&mut page, place, &world);
+            } else {
+                origin(&mut page, place);
+            }
         }
         if places.len() > SHOWN {
             page.rule().words(&format!("{} more decisions are behind this line.", places.len() - SHOWN));

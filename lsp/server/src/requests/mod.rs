@@ -14,6 +14,7 @@ pub(crate) mod entity;
 pub(crate) mod hover;
 pub(crate) mod inlay_hint;
 pub(crate) mod lines;
+pub(crate) mod links;
 pub(crate) mod outline;
 pub(crate) mod page;
 pub(crate) mod provenance;

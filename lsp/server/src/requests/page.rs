@@ -80,6 +80,16 @@ impl Page {
         self
     }
 
+    /// A line of links to commands; nothing without marks. The titles are ours and are not escaped.
+    pub fn links(&mut self, links: &[(String, String)]) -> &mut Self {
+        if self.markdown && !links.is_empty() {
+            self.gap();
+            let links: Vec<String> = links.iter().map(|(title, uri)| format!("[{title}]({uri})")).collect();
+            self.text.push_str(&links.join(" | "));
+        }
+        self
+    }
+
     /// Text as it stands, in a language.
     pub fn code(&mut self, language: &str, code: &str) -> &mut Self {
         self.gap();
@@ -181,12 +191,21 @@ pub(crate) fn describe(page: &mut Page, place: &Place, document: Option<&Text>) 
     if let Some(document) = document {
         change(page, place, document);
     }
-    let when = segment.created.get(..16).unwrap_or(&segment.created).replace('T', " ");
+}
+
+/// The moment a decision was made.
+pub(crate) fn when(place: &Place) -> String {
+    let created = &place.segment.created;
+    created.get(..16).unwrap_or(created).replace('T', " ")
+}
+
+/// Which plan and decision it was, by the ids that commands take.
+pub(crate) fn origin(page: &mut Page, place: &Place) {
+    let segment = &place.segment;
+    let (plan, when) = (short(segment.plan_id), when(place));
     page.words(&format!(
-        "Plan `{}` of `{}`, {when} UTC. Decision `{}`.",
-        short(segment.plan_id),
-        segment.action,
-        segment.decision_id
+        "Plan `{plan}` of `{}`, {when} UTC. Decision `{}`.",
+        segment.action, segment.decision_id
     ));
 }
 

@@ -229,3 +229,36 @@ fn a_clone_shows_the_decisions_that_its_git_notes_tell() {
     }
     assert_eq!(hover(&mut server, &uri, 0), Value::Null);
 }
+
+#[test]
+fn a_client_that_acts_on_links_gets_them_under_a_hover_among_lenses_and_actions() {
+    let desk = two();
+    let plan = desk.plan("trusted");
+    let mut client = capable();
+    client["experimental"] = json!({ "cleveragents": { "interactive": true } });
+    let mut server = desk.editor(client);
+    let uri = desk.open(&mut server, "a.txt");
+    let shown = text(&mut server, &uri, 1).unwrap();
+    let argument = format!("%22plan%22%3A%22{plan}%22");
+    for part in
+        ["[Explain](command:agents.plan.explain?%5B", "[Correct…](command:agents.plan.correct?%5B", &argument]
+    {
+        assert!(shown.contains(part), "{part:?} is not in\n{shown}");
+    }
+    let lenses = server.request("textDocument/codeLens", json!({ "textDocument": { "uri": uri } }));
+    let correct =
+        lenses.as_array().unwrap().iter().find(|lens| lens["command"]["title"] == "correct…").unwrap();
+    let given = &correct["command"]["arguments"][0];
+    assert_eq!((given["mode"].as_str(), given.get("guidance")), (Some("revert"), None), "the client asks");
+    let line = json!({ "line": 1, "character": 0 });
+    let asked = json!({
+        "textDocument": { "uri": uri }, "range": { "start": line, "end": line }, "context": { "diagnostics": [] },
+    });
+    let actions = server.request("textDocument/codeAction", asked);
+    let titles: Vec<&str> = actions.as_array().unwrap().iter().filter_map(|a| a["title"].as_str()).collect();
+    assert!(titles.contains(&"Correct with guidance…") && titles.contains(&"Append a fix…"), "{titles:?}");
+
+    let mut plain = desk.editor(capable());
+    let uri = desk.open(&mut plain, "a.txt");
+    assert!(!text(&mut plain, &uri, 1).unwrap().contains("command:"));
+}

@@ -116,3 +116,23 @@ fn a_client_of_lsp_3_18_reads_them_by_the_standard_and_is_told_to_read_again() {
     let shown = server.request("workspace/textDocumentContent", json!({ "uri": uri }));
     assert!(shown["text"].as_str().unwrap().contains("cancelled"), "{shown}");
 }
+
+#[test]
+fn the_sides_of_a_diff_are_texts_by_their_hashes() {
+    let desk = two();
+    let plan = desk.plan("trusted");
+    let mut server = desk.editor(json!({}));
+    let diff = server.request(
+        "workspace/executeCommand",
+        json!({ "command": "agents.plan.diff", "arguments": [{ "plan": plan }] }),
+    );
+    let mut side = |key: &str| {
+        let hash = diff["files"][0][key].as_str().unwrap().to_owned();
+        let shown = server.request("agents/content", json!({ "uri": format!("agents:/text/{hash}/a.txt") }));
+        shown["text"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(side("base_hash"), "one\ntwo\nthree\n");
+    assert_eq!(side("sandbox_hash"), "one\nTWO\nthree\n");
+    let unknown = json!({ "uri": "agents:/text/0a/a.txt" });
+    assert_eq!(server.request_error("agents/content", unknown).0, -32001);
+}
