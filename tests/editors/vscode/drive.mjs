@@ -175,13 +175,17 @@ async function review() {
   await person.notification('All 3 changes are reviewed').locator('.monaco-button', { hasText: 'Send the Rejections' }).click();
   await until('the decision behind the change is corrected', () => cli('plan', 'status', plan).attempt === 2, standing);
   await rests();
-  check('a sent rejection corrected the decision behind the change', true);
+  const { tree } = cli('plan', 'tree', plan);
+  const corrected = tree.children.find(({ question }) => question.includes('F541'));
+  check('a sent rejection corrected the choice behind the change', corrected?.chosen.startsWith('The f string stays'), tree.children);
   await person.look('sent');
 }
 
 async function settle() {
   for (let answered = 0; standing() !== 'execute/complete+apply_approval'; answered += 1) {
     check('there is an end to the questions', answered < 12);
+    const now = () => `${standing()} ${cliPending().decisions.map((one) => one.decision_id)}`;
+    const before = now();
     if (standing().endsWith('+decision')) {
       await person.command('CleverAgents: Answer a Decision That Waits');
       if (cliPending().decisions.length > 1) await page.locator('.quick-input-list .monaco-list-row').first().click();
@@ -189,8 +193,7 @@ async function settle() {
     } else if (standing().endsWith('+execute_approval')) {
       await person.command('CleverAgents: Execute or Go On With a Plan');
     }
-    const before = standing();
-    await until('it goes on', () => standing() !== before || cliPending().decisions.length === 0, standing);
+    await until('it goes on', () => now() !== before, now);
     await rests();
   }
 }

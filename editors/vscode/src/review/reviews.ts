@@ -174,13 +174,24 @@ export class Reviews implements vscode.Disposable {
       validateInput: (text) => (text.trim() === '' ? 'Say why in a few words.' : undefined),
     }))?.trim();
     if (!reason) return;
-    const { tree } = await this.server.call('agents.plan.tree', { plan: review.plan.id });
-    const decision = decisionBehind(tree, change);
+    const decision = await this.decisionOf(review, change);
     await this.mark(review, change, { as: 'rejected', reason, decision, sent: false });
     if (decision === null) {
       void vscode.window.showWarningMessage('No decision is on record for this change (somebody edited the sandbox). It is marked, but there is nothing to correct.');
     }
     await this.onward(review, change);
+  }
+
+  /** The decision to correct: the choice that the change carries out, as blame knows it, else as the tree lets guess. */
+  private async decisionOf({ plan, diff }: Review, change: Change): Promise<string | null> {
+    const file = diff.files.find((one) => one.path === change.file)?.sandbox_path;
+    if (file != null) {
+      const { segments } = await this.server.call('agents.plan.blame', { file });
+      const strategy = segments.find((one) => change.decisions.includes(one.decision_id))?.strategy;
+      if (strategy) return strategy.decision_id;
+    }
+    const { tree } = await this.server.call('agents.plan.tree', { plan: plan.id });
+    return decisionBehind(tree, change);
   }
 
   async explain(given: unknown): Promise<void> {
