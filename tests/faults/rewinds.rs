@@ -27,8 +27,11 @@ impl TakenBack {
         let diff = plan.ok("diff", &[]).data["files"].as_array().cloned().unwrap_or_default();
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let tree = plan.ok("tree", &["--show-superseded"]).data;
-        let mut active: Vec<String> =
-            plan.decisions().iter().map(|d| format!("{} {}", d["question"], d["chosen"])).collect();
+        let mut active: Vec<String> = plan
+            .decisions()
+            .iter()
+            .map(|d| without_id(format!("{} {}", d["question"], d["chosen"])))
+            .collect();
         active.sort();
         Self {
             at: plan.at(),
@@ -39,6 +42,14 @@ impl TakenBack {
             checkout: repo.status(),
         }
     }
+}
+
+/// The same text in each run: checkpoints have other ids.
+fn without_id(mut text: String) -> String {
+    if let Some(at) = text.find("cp_") {
+        text.replace_range(at + 3..at + 29, "...");
+    }
+    text
 }
 
 fn executed(world: &World) -> PlanHandle<'_> {
