@@ -14,6 +14,8 @@ pub(crate) const PAGE: usize = 50;
 const MAX_PAGE: usize = 500;
 /// Bytes of one page, so that it fits a model's context.
 const MAX_BYTES: usize = 40_000;
+/// Bytes of a source line that are shown.
+const MAX_LINE: usize = 300;
 /// Source lines shown around a result at most.
 const MAX_CONTEXT: u32 = 10;
 
@@ -110,13 +112,28 @@ impl Hit {
         };
         Self {
             at: format!("{}:{}:{column}", place.path, place.range.start.line + 1),
-            code: around.unwrap_or_else(|| place.line.trim_end().to_owned()),
+            code: around.unwrap_or_else(|| excerpt(&place.line, place.range.start.column)),
             name: None,
             kind: None,
             container: None,
             outside: place.outside,
         }
     }
+}
+
+/// A source line as it is shown: of a long one, what is around a byte column.
+pub(crate) fn excerpt(line: &str, column: u32) -> String {
+    let line = line.trim_end();
+    if line.len() <= MAX_LINE {
+        return line.to_owned();
+    }
+    let column = usize::try_from(column).unwrap_or(usize::MAX).min(line.len());
+    let from = column.saturating_sub(MAX_LINE / 3);
+    let boundary = |at: usize| (at..=line.len()).find(|at| line.is_char_boundary(*at)).unwrap_or(line.len());
+    let (start, end) = (boundary(from), boundary((from + MAX_LINE).min(line.len())));
+    let (before, after) =
+        (if start > 0 { "\u{2026}" } else { "" }, if end < line.len() { "\u{2026}" } else { "" });
+    format!("{before}{}{after}", &line[start..end])
 }
 
 /// Numbered source lines around a line.
@@ -202,6 +219,10 @@ mod tests {
         assert_eq!(column("é😀x", 0), 1);
         assert_eq!(column("é😀x", 6), 3);
         assert_eq!(column("ab", 9), 3);
+        let long = format!("{}needle{}", "é".repeat(400), "x".repeat(400));
+        let shown = excerpt(&long, 800);
+        assert!(shown.contains("needle") && shown.len() < 320 && shown.starts_with('\u{2026}'), "{shown}");
+        assert_eq!(excerpt("short  ", 900), "short");
         assert_eq!(cut("é😀x", 3), "é\u{2026} (5 more bytes)");
     }
 }

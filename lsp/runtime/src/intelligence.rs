@@ -29,16 +29,16 @@ use crate::questions::twice;
 const MAX_ITEMS: usize = 10_000;
 /// Code actions of one range that are resolved.
 const MAX_ACTIONS: usize = 50;
-/// A server that was started less than so long ago may not have said yet that it is reading the project.
-const YOUNG: Duration = Duration::from_secs(3);
+/// A server that was started less than so long ago may be reading the project without a word about it.
+const YOUNG: Duration = Duration::from_secs(15);
+/// Nothing from a server that was started less than so long ago is asked about again.
+const HASTY: Duration = Duration::from_secs(60);
 
 /// What a question needs: declared under `capability`, offered as `provider`.
 #[derive(Clone, Copy)]
 struct Needs {
     capability: Option<Capability>,
     provider: &'static str,
-    /// The answer depends on files other than the one asked about, which the server may still be reading.
-    whole_project: bool,
 }
 
 /// Runs a question about a document, twice when the server dies over it; `None` when the server does not do it.
@@ -61,9 +61,6 @@ where
             return Ok(None);
         }
         let snapshot = instance.open(&client, path, limits.request).await?;
-        if needs.whole_project {
-            settle(instance, &client, limits.request).await;
-        }
         let asked = Asked { instance: instance.clone(), client, snapshot: Arc::new(snapshot), limits };
         let answer = run(asked).await?;
         instance.answered();
@@ -79,6 +76,26 @@ struct Asked {
     client: Arc<Client>,
     snapshot: Arc<crate::documents::Snapshot>,
     limits: Limits,
+}
+
+/// Asks about the whole project once the server has settled, and again when a server that is not long there found
+/// nothing: some answer so before they have read the project.
+async fn settled<T, F>(
+    instance: &Instance,
+    client: &Client,
+    limit: Duration,
+    run: impl Fn() -> F,
+) -> Result<Vec<T>, Trouble>
+where
+    F: Future<Output = Result<Vec<T>, Trouble>>,
+{
+    settle(instance, client, limit).await;
+    let first = run().await?;
+    if !first.is_empty() || client.started.elapsed() >= HASTY {
+        return Ok(first);
+    }
+    settle(instance, client, limit).await;
+    run().await
 }
 
 impl Asked {
@@ -149,14 +166,20 @@ pub(crate) async fn places(
         }
     };
     let whole_project = matches!(question, PlaceQuestion::References { .. } | PlaceQuestion::Implementation);
-    let needs = Needs { capability: Some(capability), provider, whole_project };
+    let needs = Needs { capability: Some(capability), provider };
     about(instance, path, limits, needs, |asked| async move {
         let mut params = asked.at(position);
         if let PlaceQuestion::References { include_declaration } = question {
             params["context"] = json!({ "includeDeclaration": include_declaration });
         }
-        let answer = asked.ask(method, params).await?;
-        Ok(asked.locations().read_all(&answer))
+        let read = async || {
+            let answer = asked.ask(method, params.clone()).await?;
+            Ok(asked.locations().read_all(&answer))
+        };
+        match whole_project {
+            true => settled(&asked.instance, &asked.client, limits.request, read).await,
+            false => read().await,
+        }
     })
     .await
 }
@@ -168,8 +191,7 @@ pub(crate) async fn hover(
     position: Position,
     limits: Limits,
 ) -> Result<Option<String>, String> {
-    let needs =
-        Needs { capability: Some(Capability::Hover), provider: "hoverProvider", whole_project: false };
+    let needs = Needs { capability: Some(Capability::Hover), provider: "hoverProvider" };
     about(instance, path, limits, needs, |asked| async move {
         let answer = asked.ask("textDocument/hover", asked.at(position)).await?;
         Ok(markup(&answer["contents"]))
@@ -204,11 +226,7 @@ pub(crate) async fn completions(
     position: Position,
     limits: Limits,
 ) -> Result<Option<Completions>, String> {
-    let needs = Needs {
-        capability: Some(Capability::Completions),
-        provider: "completionProvider",
-        whole_project: false,
-    };
+    let needs = Needs { capability: Some(Capability::Completions), provider: "completionProvider" };
     about(instance, path, limits, needs, |asked| async move {
         let mut params = asked.at(position);
         params["context"] = json!({ "triggerKind": 1 });
@@ -280,11 +298,7 @@ pub(crate) async fn signatures(
     position: Position,
     limits: Limits,
 ) -> Result<Option<Vec<Signature>>, String> {
-    let needs = Needs {
-        capability: Some(Capability::SignatureHelp),
-        provider: "signatureHelpProvider",
-        whole_project: false,
-    };
+    let needs = Needs { capability: Some(Capability::SignatureHelp), provider: "signatureHelpProvider" };
     about(instance, path, limits, needs, |asked| async move {
         let answer = asked.ask("textDocument/signatureHelp", asked.at(position)).await?;
         let active = answer["activeSignature"].as_u64().unwrap_or(0);
@@ -344,17 +358,21 @@ pub(crate) async fn workspace_symbols(
             Some(path) => instance.open(&client, path, limits.request).await.ok(),
             None => None,
         };
-        settle(instance, &client, limits.request).await;
-        let patience = instance.patience(limits.request);
-        let answer = ask(instance, &client, &patience, "workspace/symbol", json!({ "query": query })).await?;
-        let mut found = Vec::new();
-        for symbol in answer.as_array().into_iter().flatten().take(MAX_ITEMS) {
-            let mut symbol = symbol.clone();
-            if !symbol["location"]["range"].is_object() && provider["resolveProvider"] == true {
-                symbol = ask(instance, &client, &patience, "workspaceSymbol/resolve", symbol).await?;
+        let read = async || {
+            let patience = instance.patience(limits.request);
+            let params = json!({ "query": query });
+            let answer = ask(instance, &client, &patience, "workspace/symbol", params).await?;
+            let mut found = Vec::new();
+            for symbol in answer.as_array().into_iter().flatten().take(MAX_ITEMS) {
+                let mut symbol = symbol.clone();
+                if !symbol["location"]["range"].is_object() && provider["resolveProvider"] == true {
+                    symbol = ask(instance, &client, &patience, "workspaceSymbol/resolve", symbol).await?;
+                }
+                found.push(symbol);
             }
-            found.push(symbol);
-        }
+            Ok(found)
+        };
+        let found = settled(instance, &client, limits.request, read).await?;
         instance.answered();
         Ok(Some(Locations::new(instance, &client).symbols(&found, |symbol| {
             let location = &symbol["location"];
@@ -398,14 +416,18 @@ pub(crate) async fn hierarchy(
             "typeHierarchy/subtypes",
         ),
     };
-    let needs = Needs { capability: Some(capability), provider, whole_project: true };
+    let needs = Needs { capability: Some(capability), provider };
     about(instance, path, limits, needs, |asked| async move {
-        let items = asked.ask(prepare, asked.at(position)).await?;
-        let mut found = Vec::new();
-        for item in items.as_array().into_iter().flatten().take(10) {
-            let answer = asked.ask(method, json!({ "item": item })).await?;
-            found.extend(answer.as_array().into_iter().flatten().take(MAX_ITEMS).cloned());
-        }
+        let read = async || {
+            let items = asked.ask(prepare, asked.at(position)).await?;
+            let mut found = Vec::new();
+            for item in items.as_array().into_iter().flatten().take(10) {
+                let answer = asked.ask(method, json!({ "item": item })).await?;
+                found.extend(answer.as_array().into_iter().flatten().take(MAX_ITEMS).cloned());
+            }
+            Ok(found)
+        };
+        let found: Vec<Value> = settled(&asked.instance, &asked.client, limits.request, read).await?;
         let other = match way {
             Hierarchy::Callers => Some("from"),
             Hierarchy::Callees => Some("to"),
@@ -441,11 +463,7 @@ pub(crate) async fn actions_in(
     diagnostics: &[Diagnostic],
     limits: Limits,
 ) -> Result<Option<Vec<CodeActionOffer>>, String> {
-    let needs = Needs {
-        capability: Some(Capability::CodeActions),
-        provider: "codeActionProvider",
-        whole_project: false,
-    };
+    let needs = Needs { capability: Some(Capability::CodeActions), provider: "codeActionProvider" };
     let raw: Vec<Value> = diagnostics.iter().map(|diagnostic| diagnostic.raw.clone()).collect();
     let raw = &raw;
     about(instance, path, limits, needs, |asked| async move {

@@ -16,8 +16,8 @@ use crate::{files, lock, uri};
 
 /// Places of one answer.
 const MAX_PLACES: usize = 10_000;
-/// Bytes of a line that are shown.
-const MAX_LINE: usize = 400;
+/// Bytes of a line that are kept; whoever shows it cuts the part out that matters.
+const MAX_LINE: usize = 4_000;
 
 /// Reads locations of one server's answer.
 pub(crate) struct Locations<'a> {

@@ -7,7 +7,7 @@ use agents_domain::text::LineIndex;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::page::{Window, at, cut, line_of};
+use crate::page::{Window, at, cut, excerpt, line_of};
 use crate::{Lens, Tool};
 
 arguments! {
@@ -85,7 +85,7 @@ impl Problem {
             severity: diagnostic.severity,
             rule: Some(rule).filter(|rule| !rule.is_empty()),
             message: cut(&diagnostic.message, 1_000),
-            code: cut(line_of(text, index, diagnostic.range.start.line).trim_end(), 400),
+            code: excerpt(line_of(text, index, diagnostic.range.start.line), diagnostic.range.start.column),
         }
     }
 }

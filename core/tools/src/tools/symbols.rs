@@ -6,7 +6,7 @@ use agents_domain::ports::code_intelligence::PlacedSymbol;
 use agents_domain::text::LineIndex;
 use futures::future::join_all;
 
-use crate::page::{Hit, Results, Window, at, line_of, names};
+use crate::page::{Hit, Results, Window, at, excerpt, line_of, names};
 use crate::{Lens, Tool};
 
 arguments! {
@@ -41,7 +41,7 @@ impl Tool for Symbols {
         let index = LineIndex::new(&text);
         Ok(Window::new(self.limit, self.offset).cut(&server.to_string(), &found, |symbol| Hit {
             at: at(&file.path, &text, &index, symbol.range.start),
-            code: crate::page::cut(line_of(&text, &index, symbol.range.start.line).trim_end(), 400),
+            code: excerpt(line_of(&text, &index, symbol.range.start.line), symbol.range.start.column),
             name: Some(symbol.name.clone()),
             kind: Some(symbol.kind.clone()),
             container: symbol.container.clone(),
@@ -111,7 +111,8 @@ impl Tool for WorkspaceSymbols {
         let query = self.query.to_lowercase();
         found.sort_by_key(|symbol| {
             let name = symbol.name.to_lowercase();
-            (symbol.place.outside, name != query, !name.starts_with(&query))
+            let exactly = symbol.name == self.query;
+            (symbol.place.outside, !exactly, name != query, !name.starts_with(&query))
         });
         let window = Window::new(self.limit, self.offset);
         let mut page = window.cut(&names(&answered), &found, |symbol| Hit {

@@ -282,3 +282,24 @@ async fn what_is_wrong_with_a_file_goes_with_it_up_to_the_limit() {
     assert!(agents_tools::enrich::lines(&world.lens, None, "b.txt", &wanted).await.is_empty());
     world.close().await;
 }
+
+// An early empty answer is none: the server had not read the project yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_long_there_and_finds_nothing_is_asked_again() {
+    let symbol = json!([{"name": "late", "kind": 12, "location": location("a.py", 0, 4, 8)}]);
+    let faults = json!([
+        {"on": "workspace/symbol", "nth": 1, "then": {"answer": []}},
+        {"on": "workspace/symbol", "then": {"answer": symbol}},
+        {"on": "textDocument/references", "nth": 1, "then": "null"},
+        {"on": "textDocument/references", "then": {"answer": [location("a.py", 6, 12, 16)]}},
+    ]);
+    let offers = json!({"workspaceSymbolProvider": true, "referencesProvider": true});
+    let world = World::faked(&[("a.py", A)], json!({"capabilities": offers, "faults": faults})).await;
+    let found = world.call("lsp/workspace-symbols", json!({"query": "late"})).await;
+    assert_eq!(each(&found, "at"), ["a.py:1:5"], "{found} {:?}", world.got("workspace/symbol"));
+    let references = world.call("lsp/references", json!({"path": "a.py", "symbol": "join"})).await;
+    assert_eq!(each(&references, "at"), ["a.py:7:13"]);
+    // What the server knows of the project it knows of a file that is open.
+    assert_eq!(world.got("textDocument/didOpen").len(), 1);
+    world.close().await;
+}
