@@ -9,9 +9,9 @@ Feature: Fix a single bug, with a person in control of every step
   Background:
     Given the repository "api" with
       | src/routes/health.py | def health(database):\n    return 500, {}\n                                                                                                                                                                             |
-      | src/__init__.py | \n |
+      | src/__init__.py        | \n |
       | src/routes/__init__.py | \n |
-      | tests/__init__.py | \n |
+      | tests/__init__.py      | \n |
       | tests/test_health.py | import unittest\nfrom src.routes.health import health\n\n\nclass Health(unittest.TestCase):\n    def test_away(self):\n        self.assertEqual(health(None)[0], 500)\n\n\nif __name__ == "__main__":\n    unittest.main()\n |
     And the actor plays
       """
@@ -153,10 +153,7 @@ Feature: Fix a single bug, with a person in control of every step
       | /diff_summary/files_changed | 2                    |
       | /files/0/path               | src/routes/health.py |
       | /files/0/status             | modified             |
-      | /files/1/path               | src/__init__.py | \n |
-      | src/routes/__init__.py | \n |
-      | tests/__init__.py | \n |
-      | tests/test_health.py |
+      | /files/1/path               | tests/test_health.py |
       | /files/1/status             | modified             |
     When "INSERTED" is the number the answer has at "/diff_summary/insertions"
     And a script runs
@@ -183,8 +180,9 @@ Feature: Fix a single bug, with a person in control of every step
     And no worktree of the repository "api" is left
     When this runs in bash
       """
-      cd $REPO(api) && python3 -m unittest -q discover -s tests -t . 2>/dev/null && echo green
-      git status --porcelain --ignored=no | grep -v __pycache__ || true
+      cd $REPO(api)
+      python3 -m unittest discover -q -s tests -t .
+      echo green
       """
     Then it prints
       """

@@ -143,9 +143,9 @@ Feature: Update a library and the services that use it
       | /lifecycle/state         | applied      |
       | /parent_plan/plan        | $P           |
       | /parent_plan/child_plans | 4/4 complete |
-    When a script runs
+    When this runs in bash
       """
-      agents plan follow $P
+      agents plan follow $P >/dev/null
       """
     Then the plan stands at "apply/applied"
     And the repository "user-service" has 1 new commit and nothing else, changing
