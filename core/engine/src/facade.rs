@@ -49,6 +49,11 @@ impl OperationInfo {
     }
 }
 
+/// The schema of what is written: a key that is left out where it says nothing is not required.
+fn output_schema<T: JsonSchema>() -> schemars::Schema {
+    schemars::generate::SchemaSettings::default().for_serialize().into_generator().into_root_schema_for::<T>()
+}
+
 macro_rules! operations {
     ($($type:ty),* $(,)?) => {
         /// Every operation there is.
@@ -57,7 +62,7 @@ macro_rules! operations {
                 method: <$type as Operation>::METHOD,
                 summary: <$type as Operation>::SUMMARY,
                 params: || schemars::schema_for!($type),
-                output: || schemars::schema_for!(<$type as Operation>::Output),
+                output: output_schema::<<$type as Operation>::Output>,
                 run: run_json::<$type>,
             }),*];
             ALL

@@ -72,12 +72,13 @@ export class Person {
       await page.locator('.quick-input-widget input').first().fill(`>${title}`);
       try {
         await row.waitFor({ timeout: 4000 });
-        break;
+        // What opens meanwhile may take the list away.
+        await row.click({ timeout: 4000 });
+        return;
       } catch (error) {
         if (tries === 15) throw error;
       }
     }
-    await row.click();
   }
 
   /** Chooses from a list that is open. */

@@ -287,9 +287,10 @@ export class Reviews implements vscode.Disposable {
       const same = changes.length === review.changes.length && changes.every((change, at) => change.key === review.changes[at]?.key);
       if (same || this.review !== review) return;
       this.open(plan, diff, changes, review.current);
-      if (changes.length > 0) await this.go(1);
       const words = tallyWords(tally(changes, this.marks(plan.id)));
-      void vscode.window.showInformationMessage(`${planName(plan)} changes other lines now: ${words}.`);
+      // Whoever is at something else is not taken away from it.
+      void vscode.window.showInformationMessage(`${planName(plan)} changes other lines now: ${words}.`, 'Next Change')
+        .then((said) => (said ? this.go(1) : undefined));
     } catch (error) {
       this.server.output.warn(`The review was not brought up to date: ${messageOf(error)}`);
     }
