@@ -15,6 +15,7 @@ mod commands;
 mod decisions;
 mod editor;
 mod fixtures;
+mod index;
 mod plans;
 mod proxy;
 mod sandbox;
@@ -112,7 +113,7 @@ fn main() {
     }
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let mut figures = Vec::new();
-    for group in ["commands", "decisions", "editor", "proxy", "sandbox", "children", "plans"] {
+    for group in ["commands", "decisions", "editor", "index", "proxy", "sandbox", "children", "plans"] {
         if wanted.is_empty() || wanted.iter().any(|one| one == group) {
             let measured = match group {
                 "commands" => commands::measure(),
@@ -121,6 +122,7 @@ fn main() {
                 "proxy" => proxy::measure(),
                 "sandbox" => sandbox::measure(),
                 "children" => children::measure(),
+                "index" => index::measure(),
                 _ => plans::measure(),
             };
             figures.extend(measured.iter().map(Figure::json));

@@ -47,6 +47,9 @@ pub struct KnownServer {
     /// Its configuration.
     #[serde(default)]
     pub workspace_settings: Value,
+    /// It offers symbols and definitions; a linter does not.
+    #[serde(default = "yes")]
+    pub navigates: bool,
     /// How it comes to a machine.
     pub install: Install,
     /// Regular expressions (any case) on titles of its code actions that silence a finding instead of fixing it.
@@ -58,6 +61,10 @@ pub struct KnownServer {
     /// What people should know: what else it needs, what its settings choose.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// How a server comes to a machine.

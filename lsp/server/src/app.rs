@@ -12,8 +12,10 @@ use tower_lsp::lsp_types::*;
 use tower_lsp::{LanguageServer, LspService};
 
 use crate::documents::DocumentUri;
+use crate::front::dispatch::merge;
 use crate::proxy::{Proxy, ProxyOptions, join_options};
 use crate::requests::{Shared, code_action, command, content, custom, diagnostic, entity, settings};
+use crate::syntax::{self, Job};
 use crate::watch::{self, Wake};
 use crate::{App, ClientHandle, ClientInfo, ExitStatus, SessionHandle, Snapshot, serve_stdio};
 
@@ -68,10 +70,14 @@ pub fn editor(
         });
         let proxy = shared.proxy.clone();
         let mut capabilities = capabilities(snapshot.client());
+        if let Some(syntax) = &shared.syntax {
+            merge(&mut capabilities, syntax.capabilities());
+        }
         if let Some(proxy) = &proxy {
             join_options(&mut capabilities, &proxy.capabilities());
         }
         let wake = watch::start(shared.clone(), world, options, Handle::current());
+        syntax::start(&shared, &Handle::current());
         let service = LspService::build(|_| Backend { shared, wake })
             .custom_method("workspace/textDocumentContent", Backend::text_document_content)
             .custom_method("agents/content", Backend::content)
@@ -186,23 +192,31 @@ impl Backend {
         let client = snapshot.client();
         let mut registrations = Vec::new();
         let ours = json!({ "documentSelector": [{ "scheme": content::SCHEME }] });
-        for (feature, options) in [
-            (
-                "textDocument/documentSymbol",
-                json!({ "documentSelector": [
-                { "scheme": content::SCHEME }, { "language": entity::LANGUAGES[0] }, { "language": entity::LANGUAGES[1] },
-            ] }),
-            ),
-            ("textDocument/foldingRange", ours),
+        let symbols = json!({ "documentSelector": [
+            { "scheme": content::SCHEME }, { "language": entity::LANGUAGES[0] }, { "language": entity::LANGUAGES[1] },
+        ] });
+        let mut features = vec![
+            ("textDocument/foldingRange", ours.clone()),
             ("workspace/didChangeConfiguration", json!({ "section": settings::SECTION })),
-        ] {
+        ];
+        match &self.shared.syntax {
+            // Offered for all documents from the start.
+            Some(syntax) => features.push(("workspace/didChangeWatchedFiles", syntax.watchers())),
+            None => features.insert(0, ("textDocument/documentSymbol", symbols)),
+        }
+        for (feature, options) in features {
             if client.supports(&format!("/{feature}/dynamicRegistration")) {
                 registrations.push(json!({ "id": feature, "method": feature, "registerOptions": options }));
             }
         }
         let files: Vec<Value> =
             entity::LANGUAGES.iter().map(|language| json!({ "language": language })).collect();
-        for feature in ENTITY_FEATURES.iter().filter(|feature| !offered_to_all(client, feature.name)) {
+        // What syntax answers is offered for all documents from the start.
+        let offered = self.shared.syntax.as_ref().map(|syntax| syntax.capabilities()).unwrap_or_default();
+        let missing = |feature: &&Feature| {
+            !offered_to_all(client, feature.name) && offered.get(feature.capability).is_none()
+        };
+        for feature in ENTITY_FEATURES.iter().filter(missing) {
             let method = format!("textDocument/{}", feature.name);
             let mut options = (feature.options)();
             options["documentSelector"] = json!(files);
@@ -223,6 +237,9 @@ impl LanguageServer for Backend {
 
     async fn initialized(&self, _: InitializedParams) {
         self.register();
+        if let Some(syntax) = &self.shared.syntax {
+            syntax.ask(Job::Look);
+        }
         let (shared, wake) = (self.shared.clone(), self.wake.clone());
         // Notifications are handled one after another; the client's answer must not hold the next one up.
         tokio::spawn(async move {
@@ -249,6 +266,17 @@ impl LanguageServer for Backend {
 
     async fn did_change_workspace_folders(&self, _: DidChangeWorkspaceFoldersParams) {
         let _ = self.wake.send(Wake::Documents);
+        if let Some(syntax) = &self.shared.syntax {
+            syntax.ask(Job::Look);
+        }
+    }
+
+    async fn did_change_watched_files(&self, params: DidChangeWatchedFilesParams) {
+        self.shared.files_changed(params);
+    }
+
+    async fn symbol(&self, params: WorkspaceSymbolParams) -> Result<Option<Vec<SymbolInformation>>> {
+        Ok(self.shared.workspace_symbol(params).await)
     }
 
     async fn hover(&self, params: HoverParams) -> Result<Option<Hover>> {
@@ -280,13 +308,20 @@ impl LanguageServer for Backend {
     }
 
     async fn goto_definition(&self, params: GotoDefinitionParams) -> Result<Option<GotoDefinitionResponse>> {
-        let found = self.shared.entity_definition(&params.text_document_position_params).await;
+        let at = params.text_document_position_params;
+        let found = match self.shared.entity_definition(&at).await {
+            None => self.shared.definition(at).await,
+            found => found,
+        };
         Ok(found.map(GotoDefinitionResponse::Array))
     }
 
     async fn references(&self, params: ReferenceParams) -> Result<Option<Vec<Location>>> {
         let definition = params.context.include_declaration;
-        Ok(self.shared.entity_references(&params.text_document_position, definition).await)
+        Ok(match self.shared.entity_references(&params.text_document_position, definition).await {
+            None => self.shared.references(params).await,
+            found => found,
+        })
     }
 
     async fn prepare_rename(
@@ -301,7 +336,7 @@ impl LanguageServer for Backend {
     }
 
     async fn document_symbol(&self, params: DocumentSymbolParams) -> Result<Option<DocumentSymbolResponse>> {
-        let symbols = self.shared.document_symbols(&params.text_document.uri);
+        let symbols = self.shared.document_symbols(&params.text_document.uri).await;
         Ok(symbols.map(DocumentSymbolResponse::Nested))
     }
 

@@ -22,6 +22,7 @@ mod front;
 mod proxy;
 mod requests;
 mod session;
+mod syntax;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod watch;

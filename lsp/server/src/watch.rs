@@ -35,9 +35,13 @@ use crate::lock;
 use crate::requests::content::Subject;
 use crate::requests::entity::{Entity, Names};
 use crate::requests::{Shared, brief, diagnostic};
+use crate::syntax::Job;
 
 /// How long to wait before a store that failed is tried again.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// How long edits are let come in before what syntax says of them is published.
+const AFTER_EDIT: Duration = Duration::from_millis(150);
 
 /// Events read at once.
 const BATCH: usize = 1000;
@@ -99,14 +103,27 @@ async fn follow_documents(shared: Arc<Shared>, wake: Sender<Wake>) {
     let mut changes = shared.session.changes();
     let mut known = BTreeMap::new();
     let pulls = diagnostic::pulls(shared.session.latest().client());
+    // Who pulls asks again after an edit by itself.
+    let pushes = shared.syntax.is_some() && !pulls;
     while changes.changed().await.is_ok() {
         let snapshot = shared.session.latest();
         let open: BTreeMap<String, (u64, Option<i32>)> =
             snapshot.documents().map(|d| (d.uri().as_str().to_owned(), state(d, pulls))).collect();
         if open == known {
+            if pushes {
+                tokio::time::sleep(AFTER_EDIT).await;
+                let _ = wake.send(Wake::Documents);
+            }
             continue;
         }
         shared.cache.retain(|uri| snapshot.document(uri).is_some());
+        if let Some(syntax) = &shared.syntax {
+            syntax.retain(|uri| snapshot.document(uri).is_some());
+            let other =
+                |d: &&Arc<Document>| known.get(d.uri().as_str()).is_some_and(|(saves, _)| *saves != d.saves());
+            let saved = snapshot.documents().filter(other).filter_map(|d| d.uri().to_path());
+            syntax.ask(Job::Changed(saved.collect()));
+        }
         for document in snapshot.documents().filter(|d| !known.contains_key(d.uri().as_str())) {
             let (shared, document) = (shared.clone(), document.clone());
             tokio::spawn(async move { shared.look_ahead(&document).await });

@@ -65,6 +65,7 @@ impl Shared {
                     }
                 };
                 found.extend(of_entity(&world, &document));
+                found.extend(self.syntax_errors(document).await);
                 found
             }
         };

@@ -1,4 +1,5 @@
-//! `textDocument/hover`: the decision behind a line, else what a key or name of an entity file is.
+//! `textDocument/hover`: the decision behind a line, below it what syntax says of a name; else what a key or name of an entity
+//! file is.
 
 use tower_lsp::lsp_types::{
     Hover, HoverContents, HoverParams, MarkupContent, MarkupKind, TextDocumentPositionParams,
@@ -8,6 +9,7 @@ use super::Shared;
 use super::lines::whole_lines;
 use super::links;
 use super::page::{Page, describe, origin};
+use super::syntax::Described;
 use crate::ClientInfo;
 
 /// Decisions shown for one line; a line with more is a file that was replaced as a whole.
@@ -24,10 +26,13 @@ impl Shared {
 
     async fn decision_hover(&self, at: &TextDocumentPositionParams) -> Option<Hover> {
         let (snapshot, document) = self.document(&at.text_document.uri)?;
-        let found = self.provenance(&document).await?;
+        let found = self.provenance(&document).await;
+        let described = self.described(document.clone(), at.position).await;
         let line = at.position.line;
-        let places: Vec<_> = found.within(line, line).collect();
-        let first = places.first()?;
+        let places: Vec<_> = found.iter().flat_map(|found| found.within(line, line)).collect();
+        if places.is_empty() && described.is_none() {
+            return None;
+        }
         let kind = markup(snapshot.client());
         let world = self.world().await;
         let mut page = Page::new(kind == MarkupKind::Markdown);
@@ -45,8 +50,19 @@ impl Shared {
         if places.len() > SHOWN {
             page.rule().words(&format!("{} more decisions are behind this line.", places.len() - SHOWN));
         }
+        if let Some(Described { language, head, doc, note }) = described {
+            if !places.is_empty() {
+                page.rule();
+            }
+            page.code(&language, &head);
+            if !doc.is_empty() {
+                page.documentation(&doc);
+            }
+            page.words(&note);
+        }
         let contents = HoverContents::Markup(MarkupContent { kind, value: page.finish() });
-        Some(Hover { contents, range: Some(whole_lines(document.text(), first.first, first.last)) })
+        let range = places.first().map(|first| whole_lines(document.text(), first.first, first.last));
+        Some(Hover { contents, range })
     }
 }
 

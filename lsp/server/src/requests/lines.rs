@@ -46,6 +46,17 @@ impl<'t> EngineLines<'t> {
         }
     }
 
+    /// Where a byte is, as the engine counts.
+    pub fn byte(&self, offset: usize) -> agents_domain::text::Position {
+        let line = match &self.starts {
+            Some(starts) => starts.partition_point(|start| *start <= offset).saturating_sub(1),
+            None => self.text.rope().byte_to_line(offset.min(self.text.len())),
+        };
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let line = number(line);
+        agents_domain::text::Position { line, column: number(offset - self.start(line).min(offset)) }
+    }
+
     /// The protocol's number of a line's start.
     pub fn protocol_line(&self, line: u32) -> u32 {
         self.text.position(self.start(line)).line
@@ -111,6 +122,7 @@ mod tests {
         assert_eq!(lines.position(Byte { line: 1, column: 4 }), Position::new(1, 2));
         assert_eq!(lines.position(Byte { line: 1, column: 99 }), Position::new(1, 3));
         assert_eq!(lines.position(Byte { line: 99, column: 0 }), Position::new(2, 0));
+        assert_eq!(lines.byte(12), Byte { line: 1, column: 3 });
         assert_eq!(whole_lines(&text, 0, 1), Range::new(Position::new(0, 0), Position::new(1, 3)));
     }
 }

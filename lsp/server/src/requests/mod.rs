@@ -20,6 +20,7 @@ pub(crate) mod page;
 pub(crate) mod provenance;
 pub(crate) mod questions;
 pub(crate) mod settings;
+pub(crate) mod syntax;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -32,6 +33,7 @@ use tower_lsp::lsp_types::Url;
 
 use crate::documents::{Document, DocumentUri};
 use crate::proxy::Proxy;
+use crate::syntax::Syntax;
 use crate::watch::world::World;
 use crate::{ClientHandle, SessionHandle, Snapshot};
 
@@ -45,6 +47,8 @@ pub(crate) struct Shared {
     pub client: ClientHandle,
     pub session: SessionHandle,
     pub settings: settings::Settings,
+    /// What syntax says of source files, where the engine has indexes.
+    pub syntax: Option<Arc<Syntax>>,
     pub cache: provenance::Cache,
     pub details: details::Cache,
     pub subscription: Mutex<Option<custom::Subscription>>,
@@ -73,7 +77,9 @@ impl Shared {
     ) -> Self {
         let settings = settings::Settings::default();
         settings.take(&session.latest().client().initialization_options);
+        let syntax = Syntax::of(&engine).map(Arc::new);
         Self {
+            syntax,
             engine: EngineRef(engine),
             client,
             session,
@@ -84,6 +90,11 @@ impl Shared {
             proxy,
             world,
         }
+    }
+
+    /// What syntax says, unless a person turned it off.
+    pub fn syntax(&self) -> Option<&Arc<Syntax>> {
+        self.syntax.as_ref().filter(|_| self.settings.syntax())
     }
 
     /// The plans as last looked at; after the start, once they have been.
@@ -99,7 +110,8 @@ impl Shared {
     /// Whether a request about a document certainly has no answer of ours. Only looks at what is known already.
     pub fn is_silent(&self, method: &str, snapshot: &Snapshot, uri: &DocumentUri) -> bool {
         let Some(document) = snapshot.document(uri) else { return false };
-        let plain = || entity::Entity::of(document).is_none();
+        let spoken = || self.syntax().is_some_and(|syntax| syntax.speaks(document.language_id()));
+        let plain = || entity::Entity::of(document).is_none() && !spoken();
         match method {
             "textDocument/codeAction" | "textDocument/codeLens" | "textDocument/inlayHint" => false,
             "textDocument/hover" => self.cache.knows_nothing(document) && plain(),

@@ -15,10 +15,13 @@ struct Node {
 }
 
 impl Shared {
-    pub fn document_symbols(&self, uri: &Url) -> Option<Vec<DocumentSymbol>> {
+    pub async fn document_symbols(&self, uri: &Url) -> Option<Vec<DocumentSymbol>> {
         let (_, document) = self.document(uri)?;
         if document.uri().scheme() != "agents" {
-            return self.entity_symbols(uri);
+            return match self.entity_symbols(uri) {
+                None => self.declared(document).await,
+                found => found,
+            };
         }
         let nodes = nodes(document.text());
         Some(tree(document.text(), &nodes))

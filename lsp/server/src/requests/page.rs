@@ -73,6 +73,13 @@ impl Page {
         self
     }
 
+    /// Documentation as its author wrote it, which is often markdown.
+    pub fn documentation(&mut self, text: &str) -> &mut Self {
+        self.gap();
+        self.text.push_str(text);
+        self
+    }
+
     /// A line between two parts.
     pub fn rule(&mut self) -> &mut Self {
         self.gap();

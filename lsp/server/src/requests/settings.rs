@@ -14,11 +14,13 @@ pub(crate) const SECTION: &str = "cleveragents";
 pub(crate) struct Settings {
     notifications: AtomicBool,
     inlay_hints: AtomicBool,
+    syntax: AtomicBool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { notifications: AtomicBool::new(true), inlay_hints: AtomicBool::new(true) }
+        let on = || AtomicBool::new(true);
+        Self { notifications: on(), inlay_hints: on(), syntax: on() }
     }
 }
 
@@ -33,6 +35,11 @@ impl Settings {
         self.inlay_hints.load(Ordering::Relaxed)
     }
 
+    /// Symbols, definitions, references, hover and syntax errors from syntax alone.
+    pub fn syntax(&self) -> bool {
+        self.syntax.load(Ordering::Relaxed)
+    }
+
     /// Takes what a client sent, whether it is the section itself or holds it; whether anything is another way now.
     pub fn take(&self, value: &Value) -> bool {
         let section = value.get(SECTION).unwrap_or(value);
@@ -41,8 +48,10 @@ impl Settings {
             let said = dotted.or_else(|| section.get(name)).and_then(Value::as_bool);
             said.is_some_and(|said| setting.swap(said, Ordering::Relaxed) != said)
         };
-        // Both are read, whatever the first says.
-        one("notifications", &self.notifications) | one("inlayHints", &self.inlay_hints)
+        // All are read, whatever the first says.
+        one("notifications", &self.notifications)
+            | one("inlayHints", &self.inlay_hints)
+            | one("syntax", &self.syntax)
     }
 }
 

@@ -26,7 +26,7 @@ struct Shown {
     say: UnboundedSender<Word>,
 }
 
-enum Word {
+pub(crate) enum Word {
     Report(Step),
     End(String),
 }
@@ -57,8 +57,7 @@ impl Progress {
                 self.count += 1;
                 let token = format!("agents/{plan}/{}/{}", open.phase, self.count);
                 let title = format!("{}: {}", open.action, open.phase);
-                let (say, words) = unbounded_channel();
-                self.runtime.spawn(show(shared.client.clone(), token, title, words));
+                let say = begin(&shared.client, &self.runtime, token, title);
                 self.shown.insert(*plan, Shown { phase: open.phase, say });
             }
         }
@@ -75,6 +74,18 @@ fn outcome(open: &OpenPlan) -> String {
         Some(waits) => format!("waits: {}", crate::requests::brief(&waits.question, 100)),
         None => format!("{} is {}", open.phase, open.state),
     }
+}
+
+/// Begins to show one more; what is said to the sender is shown, and its end ends it.
+pub(crate) fn begin(
+    client: &ClientHandle,
+    runtime: &Handle,
+    token: String,
+    title: String,
+) -> UnboundedSender<Word> {
+    let (say, words) = unbounded_channel();
+    runtime.spawn(show(client.clone(), token, title, words));
+    say
 }
 
 /// Shows one progress from its creation to its end.

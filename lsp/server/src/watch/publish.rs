@@ -20,7 +20,16 @@ pub(crate) struct Publisher {
 impl Publisher {
     /// Pushes what is other than it was. A document that was opened since is pushed again, in the client's spelling.
     pub fn publish(&mut self, shared: &Shared, world: &World, snapshot: &Snapshot) {
-        let wanted = wanted(world, snapshot);
+        let mut wanted = wanted(world, snapshot);
+        if let Some(syntax) = shared.syntax().filter(|_| !diagnostic::pulls(snapshot.client())) {
+            for document in snapshot.documents() {
+                let errors = syntax.errors(document);
+                if !errors.is_empty() {
+                    let entry = wanted.entry(document.uri().clone()).or_insert_with(|| (true, Vec::new()));
+                    entry.1.extend(errors);
+                }
+            }
+        }
         for (uri, (open, found)) in &wanted {
             if self.pushed.get(uri).is_none_or(|known| known != &(*open, found.clone())) {
                 push(shared, uri, found);

@@ -123,6 +123,13 @@ impl Desk {
         desk
     }
 
+    /// The same desk with an index of source files.
+    pub fn indexed(mut self) -> Self {
+        let indexes = Arc::new(agents_context::Indexes::new(&self.dir.path().join("data")));
+        self.engine = Arc::new(self.other().with_code_indexes(indexes));
+        self
+    }
+
     fn register(&self) {
         let now = "2026-02-08T12:44:00Z";
         let resource = json!({

@@ -20,4 +20,5 @@ mod proxy_faults;
 mod reference;
 mod requests;
 mod support;
+mod syntax;
 mod virtual_documents;
