@@ -119,8 +119,9 @@ async fn follow_documents(shared: Arc<Shared>, wake: Sender<Wake>) {
         shared.cache.retain(|uri| snapshot.document(uri).is_some());
         if let Some(syntax) = &shared.syntax {
             syntax.retain(|uri| snapshot.document(uri).is_some());
-            let other =
-                |d: &&Arc<Document>| known.get(d.uri().as_str()).is_some_and(|(saves, _)| *saves != d.saves());
+            let other = |d: &&Arc<Document>| {
+                known.get(d.uri().as_str()).is_some_and(|(saves, _)| *saves != d.saves())
+            };
             let saved = snapshot.documents().filter(other).filter_map(|d| d.uri().to_path());
             syntax.ask(Job::Changed(saved.collect()));
         }

@@ -242,7 +242,10 @@ fn a_long_scan_is_shown_as_work() {
     let (id, params) = server.expect_request("window/workDoneProgress/create", SOON);
     server.respond(&id, &Value::Null);
     let begun = server.expect_notification("$/progress", SOON);
-    assert_eq!((&begun["token"], &begun["value"]["title"]), (&params["token"], &json!("Indexing repo")));
+    assert_eq!(
+        (&begun["token"], &begun["value"]["title"]),
+        (&params["token"], &json!(format!("Indexing {}", desk.uri(""))))
+    );
     loop {
         let progress = server.expect_notification("$/progress", SOON);
         if progress["value"]["kind"] == "end" {
