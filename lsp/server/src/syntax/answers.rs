@@ -191,7 +191,7 @@ impl Syntax {
         };
         let scope = local.and_then(|local| {
             let functions = |s: &&CodeSymbol| matches!(s.kind.as_str(), "function" | "method");
-            seen.outline.around(local.what.range.start).filter(functions).next_back().map(|s| s.range)
+            seen.outline.around(local.what.range.start).rfind(functions).map(|s| s.range)
         });
         let of_document = |document: &Document, outline: &Outline, scope: Option<Bytes>| -> Vec<Location> {
             let Some(uri) = document.uri().to_url() else { return Vec::new() };

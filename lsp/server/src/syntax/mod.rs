@@ -35,13 +35,16 @@ pub(crate) struct Syntax {
     /// The languages with a grammar.
     languages: Vec<&'static str>,
     /// Of open documents, for the text they are of.
-    outlines: Mutex<HashMap<DocumentUri, (Text, Option<Arc<Outline>>)>>,
+    outlines: Mutex<HashMap<DocumentUri, Outlined>>,
     /// Languages that language servers serve.
     served: Mutex<HashSet<String>>,
     jobs: OnceLock<Sender<Job>>,
     /// When each folder was last looked through to the end, and when it may be again.
     looked: Mutex<HashMap<String, Instant>>,
 }
+
+/// A text with its outline, if its language has a grammar.
+type Outlined = (Text, Option<Arc<Outline>>);
 
 impl std::fmt::Debug for Syntax {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
