@@ -6,7 +6,12 @@ return {
   cmd = function(dispatchers)
     return vim.lsp.rpc.start(require('agents').command({ 'lsp', 'serve' }), dispatchers)
   end,
-  root_markers = { '.git' },
+  -- For files of a git checkout; a buffer that is no file starts nothing.
+  root_dir = function(buffer, start)
+    local name = vim.api.nvim_buf_get_name(buffer)
+    local root = name ~= '' and vim.bo[buffer].buftype == '' and vim.fs.root(buffer, '.git')
+    if root then start(root) end
+  end,
   -- Neovim draws lenses when it is told to; this lets the server tell it.
   capabilities = { workspace = { codeLens = { refreshSupport = true } } },
   handlers = require('agents.client').handlers,
