@@ -7,7 +7,7 @@ local check, wait = t.check, t.wait
 
 local plugin = vim.fs.normalize(here .. '/../../../editors/neovim')
 vim.opt.runtimepath:prepend(plugin)
-vim.g.agents_program = t.agents
+vim.g.agents_program = vim.env.AGENTS
 local plan = t.plan('trusted')
 check('a plan is ready to apply', t.standing() == 'execute/complete+apply_approval', t.standing())
 
