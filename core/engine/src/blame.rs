@@ -384,8 +384,20 @@ pub(crate) fn strategy_behind(
 ) -> Option<StrategyBehind> {
     let mut at = decision;
     let mut proposal = None;
+    // What a person put in its place, the last word first.
+    let mut replaced_by = None;
     // Up through answers and what they answered; no chain is longer than there are decisions.
     for _ in 0..decisions.len() {
+        let before = decisions.values().find(|d| d.superseded_by == Some(at.decision_id));
+        if let Some(before) = before.filter(|_| at.decision_type != DecisionType::ImplementationChoice) {
+            replaced_by.get_or_insert(at);
+            at = before;
+            if before.decision_type == DecisionType::StrategyChoice {
+                proposal = Some(before);
+                break;
+            }
+            continue;
+        }
         let above = at.parent_decision_id.and_then(|id| decisions.get(&id));
         let from = at.depends_on.iter().filter_map(|id| decisions.get(id));
         let mut near = above.into_iter().chain(from);
@@ -397,7 +409,7 @@ pub(crate) fn strategy_behind(
     }
     let evidence = proposal?;
     let answer = evidence.superseded_by.and_then(|id| decisions.get(&id));
-    let standing = answer.filter(|a| a.key == evidence.key).unwrap_or(evidence);
+    let standing = replaced_by.or(answer.filter(|a| a.key == evidence.key)).unwrap_or(evidence);
     Some(StrategyBehind {
         decision_id: standing.decision_id,
         question: evidence.question.clone(),

@@ -168,6 +168,7 @@ pub struct Spending {
     /// What the estimation actor said.
     pub estimate: Option<Estimate>,
     /// What each phase has cost, all its attempts together.
+    #[serde(default)]
     pub phases: BTreeMap<Phase, PhaseSpending>,
 }
 

@@ -570,6 +570,27 @@ fn blame_finds_the_strategy_behind_an_answered_change() {
     assert_eq!(found["segments"][0]["strategy"]["question"], "How about strategy/x?");
 }
 
+#[test]
+fn blame_finds_the_choice_that_a_person_put_in_the_place_of_another() {
+    let bench = bench(choose_and_edit());
+    let plan = bench.plan("local/act", "trusted");
+    let strategy = || {
+        let found = bench.ok("plan/blame", json!({ "file": bench.repo().join("a.txt") }));
+        found["segments"][0]["strategy"].clone()
+    };
+    let mut before = strategy();
+    assert_eq!(before["question"], "How about strategy/x?");
+    for words in ["Do it otherwise", "Do it as you like"] {
+        let correction = json!({ "decision": before["decision_id"], "mode": "revert", "guidance": words });
+        bench.ok("plan/correct", correction);
+        bench.work(&plan);
+        let now = strategy();
+        assert_eq!((&now["question"], &now["chosen"]), (&before["question"], &json!(words)), "{now:#}");
+        assert_ne!(now["decision_id"], before["decision_id"]);
+        before = now;
+    }
+}
+
 // PLAN-070: a cancelled plan must not hide a half-made apply
 #[test]
 fn a_plan_whose_apply_was_cut_off_is_not_cancelled_before_it_is_finished() {

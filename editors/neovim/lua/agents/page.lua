@@ -68,7 +68,8 @@ function M.open(page)
     vim.api.nvim_set_current_win(window)
     return vim.api.nvim_exec_autocmds('User', { pattern = 'AgentsRefresh:' .. name })
   end
-  vim.cmd('botright 15new')
+  -- From one page to the next in its window; elsewhere in a window below.
+  if vim.bo.filetype == 'agents' then vim.cmd.enew() else vim.cmd('botright 15new') end
   page.buffer = vim.api.nvim_get_current_buf()
   vim.api.nvim_buf_set_name(page.buffer, name)
   vim.bo[page.buffer].buftype, vim.bo[page.buffer].bufhidden = 'nofile', 'wipe'

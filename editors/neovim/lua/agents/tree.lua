@@ -61,6 +61,7 @@ function M.open(plan)
       { 'd', 'review', verb('review') },
       { 'e', 'execute', verb('execute') },
       { 'a', 'apply', verb('apply') },
+      { '-', 'all plans', function() require('agents.plans').open() end },
       { 's', 'replaced ones', function(_, shown)
         superseded = not superseded
         page.draw(shown)
