@@ -185,7 +185,7 @@ function M.to_send(changes, marks)
   return queue
 end
 
-local KEYS = ']c next   [c previous   A accept   X reject   U unmark   K explain   S send rejections   q close'
+local KEYS = 'A accept  X reject  U unmark  K explain  S send  ]c [c  q close'
 
 local LOOKS = { accepted = { '✓ accepted', 'AgentsAccepted' }, rejected = { '✗ rejected', 'AgentsRejected' } }
 
@@ -205,7 +205,7 @@ local function draw()
     end
   end
   vim.wo[review.before].winbar = 'before: ' .. shown.file:gsub('%%', '%%%%')
-  vim.wo[review.after].winbar = ('%%#AgentsTitle#%s%%* %s   %s'):format(
+  vim.wo[review.after].winbar = ('%%#AgentsTitle#%s%%* %s   %%<%s'):format(
     words.plan(review.plan):gsub('%%', '%%%%'), tally_words(), '%#AgentsKeys#' .. KEYS .. '%*')
 end
 
@@ -249,8 +249,8 @@ local function show(at)
     text_of(file.sandbox_hash, file.path, function(after)
       if not review or not vim.api.nvim_win_is_valid(review.after) then return end
       local filetype = vim.filetype.match({ filename = file.path })
-      side(review.before, ('agents://review/%s/before/%s'):format(review.plan.id, file.old_path or file.path), before, filetype)
-      side(review.after, ('agents://review/%s/after/%s'):format(review.plan.id, file.path), after, filetype)
+      side(review.before, ('agents://review/%s/before/%s'):format(words.unique(review.plan), file.old_path or file.path), before, filetype)
+      side(review.after, ('agents://review/%s/after/%s'):format(words.unique(review.plan), file.path), after, filetype)
       for _, window in ipairs({ review.before, review.after }) do
         vim.api.nvim_win_call(window, function() vim.cmd.diffthis() end)
       end
@@ -258,6 +258,8 @@ local function show(at)
       local last = vim.api.nvim_buf_line_count(vim.api.nvim_win_get_buf(review.after))
       vim.api.nvim_win_set_cursor(review.after, { math.min(math.max(change.first, 1), last), 0 })
       vim.cmd('normal! zvzz')
+      -- Lines that are taken away above the first one stand above it.
+      if change.first <= 1 then vim.fn.winrestview({ topline = 1, topfill = change.deletions }) end
       draw()
     end)
   end)

@@ -51,7 +51,7 @@ function M.open(plan)
     return function() require('agents.verbs').run(name, { plan.id }) end
   end
   page.open({
-    name = 'tree/' .. plan.id,
+    name = 'tree/' .. words.unique(plan),
     title = words.plan(plan),
     keys = {
       { '<CR>', 'explain', on(function(node) decision.explain(node.decision_id) end) },

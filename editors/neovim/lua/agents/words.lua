@@ -63,6 +63,11 @@ function M.plan(plan)
   return #projects > 0 and ('%s on %s'):format(action, table.concat(projects, ', ')) or action
 end
 
+--- What a plan is called where two of the same name must be told apart.
+---@param plan agents.Plan
+---@return string
+function M.unique(plan) return ('%s (%s)'):format(M.plan(plan), plan.id:sub(1, 8)) end
+
 --- Where a plan stands.
 ---@param plan agents.Plan
 ---@return string
