@@ -102,9 +102,12 @@ fn start<'w>(world: &'w World, env: &[(&str, &str)]) -> PlanHandle<'w> {
     PlanHandle::new(world, answer.data["plan_id"].as_str().expect("a plan has an id"))
 }
 
-/// Waits until no worker lives.
+/// Waits until no worker lives, and what it held is free: a process that is ending has no command line any more and still
+/// has its locks.
 fn workers_gone(world: &World) {
-    wait_until("the worker ends", Duration::from_secs(60), || world.workers().is_empty().then_some(()));
+    wait_until("the worker ends", Duration::from_secs(60), || {
+        (world.workers().is_empty() && Records::leased(world.data()).is_empty()).then_some(())
+    });
 }
 
 /// What a person does about a plan whose worker died: the command of the phase it is in.

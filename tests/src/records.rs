@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use agents_domain::ids::PlanId;
-use agents_domain::ports::store::StoreExt;
+use agents_domain::ports::store::{Store, StoreExt};
 use agents_store::{Options, SqliteStore};
 
 /// The records of a plan, comparable between runs.
@@ -70,6 +70,16 @@ impl Records {
         let plan = store.view(|r| r.plan(id)).expect("the plan can be read").expect("there is the plan");
         let awaiting = plan.awaiting.map(|a| format!("+{}", a.kind)).unwrap_or_default();
         format!("{}/{}{awaiting}", plan.phase, plan.state)
+    }
+
+    /// The plans that somebody works on.
+    ///
+    /// # Panics
+    /// When they cannot be read.
+    pub fn leased(data: &Path) -> Vec<PlanId> {
+        let store = SqliteStore::open(data, Options::default()).expect("the database opens");
+        let plans = store.view(|r| r.plans_starting("", 1000)).expect("plans can be read");
+        plans.into_iter().filter(|plan| store.is_leased(*plan).expect("leases can be read")).collect()
     }
 
     /// The kinds of events of a plan, in order.

@@ -33,6 +33,10 @@ impl Worktree {
         if let Some(existing) = take_up(repository, snapshot, &dir)? {
             return Ok(existing);
         }
+        // Git reads the entries of all worktrees when it adds one, also those that another process is just writing.
+        let alone = File::open(repository.common_dir())
+            .and_then(|dir| dir.lock().map(|()| dir))
+            .map_err(SandboxError::io("lock", repository.common_dir()))?;
         repository
             .git
             .call(["worktree", "add", "--quiet", "--detach", "--force", "--no-checkout"])
@@ -40,6 +44,7 @@ impl Worktree {
             .arg(snapshot.commit.as_str())
             .run()
             .map_err(|error| repository.explain(error, &[&snapshot.commit]))?;
+        drop(alone);
         fault::point("worktree.after-add");
         let admin =
             admin_directory(repository, &dir)?.ok_or_else(|| SandboxError::NoSandbox { dir: dir.clone() })?;
