@@ -99,7 +99,7 @@ pub fn measure() -> Vec<Figure> {
             "detail": "Literal[1]", "documentation": { "kind": "markdown", "value": "A \"value\" of the module." },
         })
     };
-    let items: Vec<Value> = (0..1200).map(item).collect();
+    let items: Vec<Value> = (0..1400).map(item).collect();
     let hover = json!({ "contents": { "kind": "markdown", "value": "```python\nint\n```" } });
     let script = json!({
         "diagnostics": "none",
