@@ -54,14 +54,17 @@ impl Worker<'_> {
                 Ok(due) => due,
                 Err(why) => return self.no_order(&plan, &why.to_string()),
             };
-            if pool.is_empty() {
-                if let Some(at) = self.first_to_take_in(&family, &order, &next)? {
+            if let Some(at) = self.first_to_take_in(&family, &order, &next)? {
+                // Nothing later starts before, also while the last of a wave has said that it is done and is still ending.
+                if pool.is_empty() {
                     self.take_in(&plan, &family.members[at])?;
-                    continue;
+                } else {
+                    self.wait_for_one(&mut pool).await?;
                 }
-                if next.over {
-                    return self.close(&family);
-                }
+                continue;
+            }
+            if pool.is_empty() && next.over {
+                return self.close(&family);
             }
             if !next.skip.is_empty() {
                 self.skip(&family, &next)?;
@@ -112,10 +115,15 @@ impl Worker<'_> {
                 }
                 continue;
             }
-            tokio::select! {
-                (child, outcome) = pool.next() => self.ended(child, outcome)?,
-                () = tokio::time::sleep(LOOK) => {}
-            }
+            self.wait_for_one(&mut pool).await?;
+        }
+    }
+
+    /// Until the work on a child ends, or it is time to look at what others did.
+    async fn wait_for_one(&self, pool: &mut Pool) -> Result<(), Stop> {
+        tokio::select! {
+            (child, outcome) = pool.next() => self.ended(child, outcome),
+            () = tokio::time::sleep(LOOK) => Ok(()),
         }
     }
 
