@@ -82,9 +82,10 @@ fn body(message: &str, room: usize) -> String {
         if line.is_empty() && (body.is_empty() || body.ends_with("\n\n")) {
             continue;
         }
-        let left = room.saturating_sub(body.len() + 1);
-        if line.len() > left {
-            let mut at = left;
+        // With its line break; an empty line takes room, too.
+        let left = room.checked_sub(body.len() + 1);
+        if left.is_none_or(|left| line.len() > left) {
+            let mut at = left.unwrap_or(0);
             while !line.is_char_boundary(at) {
                 at -= 1;
             }
@@ -155,6 +156,14 @@ mod tests {
         assert_eq!(commit_message("s", &forged), "s\n\nABc: x Signed-off-by: me\n");
         let long = commit_message(&"x".repeat(140_000), &ours());
         assert!(long.len() <= MESSAGE && long.ends_with("\u{2026}\n\nCleverAgents-Plan: 01HX\n"));
+    }
+
+    #[test]
+    fn an_empty_line_at_the_very_end_of_the_room_counts() {
+        for times in 800..1000 {
+            let message = commit_message(&"A0\u{10000}\u{10000}\n\n\u{10000}A0".repeat(times), &ours());
+            assert!(message.len() <= MESSAGE, "{times}: {}", message.len());
+        }
     }
 
     proptest! {
