@@ -95,8 +95,13 @@ function M.behind(root, change)
   end
   local function is_choice(node) return node and (node.type == 'strategy_choice' or node.type == 'user_intervention') end
   for _, id in ipairs(change.decisions) do
-    if is_choice(known[id]) then return id end
-    for _, on in ipairs(known[id] and known[id].depends_on or {}) do
+    local own = known[id]
+    -- Answering how a choice is carried out is a person's word, too; the choice is what stands above it.
+    while own and own.type == 'user_intervention' and is_choice(parents[own.decision_id]) do
+      own = parents[own.decision_id]
+    end
+    if is_choice(own) then return own.decision_id end
+    for _, on in ipairs(own and own.depends_on or {}) do
       if is_choice(known[on]) then return on end
     end
     local above = parents[id]

@@ -118,8 +118,10 @@ export function decisionBehind(tree: TreeNode | null | undefined, change: Change
   }
   const isChoice = (node: TreeNode | undefined) => node?.type === 'strategy_choice' || node?.type === 'user_intervention';
   for (const id of change.decisions) {
-    const own = known.get(id);
-    if (isChoice(own)) return id;
+    let own = known.get(id);
+    // Answering how a choice is carried out is a person's word, too; the choice is what stands above it.
+    for (let above = parents.get(id); own?.type === 'user_intervention' && isChoice(above); above = parents.get(own.decision_id)) own = above;
+    if (own && isChoice(own)) return own.decision_id;
     const from = (own?.depends_on ?? []).map((on) => known.get(on)).find(isChoice);
     if (from) return from.decision_id;
     for (let above = parents.get(id); above; above = parents.get(above.decision_id)) {
