@@ -120,11 +120,15 @@ export function decisionBehind(tree: TreeNode | null | undefined, change: Change
   for (const id of change.decisions) {
     let own = known.get(id);
     // Answering how a choice is carried out is a person's word, too; the choice is what stands above it.
-    for (let above = parents.get(id); own?.type === 'user_intervention' && isChoice(above); above = parents.get(own.decision_id)) own = above;
+    let above = parents.get(id);
+    while (own?.type === 'user_intervention' && above && isChoice(above)) {
+      own = above;
+      above = parents.get(own.decision_id);
+    }
     if (own && isChoice(own)) return own.decision_id;
     const from = (own?.depends_on ?? []).map((on) => known.get(on)).find(isChoice);
     if (from) return from.decision_id;
-    for (let above = parents.get(id); above; above = parents.get(above.decision_id)) {
+    for (; above; above = parents.get(above.decision_id)) {
       if (isChoice(above)) return above.decision_id;
     }
   }
