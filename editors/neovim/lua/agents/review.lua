@@ -93,21 +93,28 @@ function M.behind(root, change)
     known[one.node.decision_id] = one.node
     parents[one.node.decision_id] = one.parent
   end
+  -- What stands now in the place of a decision that was answered or corrected.
+  local function standing(node)
+    local next_one = node and node.superseded_by and known[node.superseded_by]
+    return next_one and next_one ~= node and standing(next_one) or node
+  end
   local function is_choice(node) return node and (node.type == 'strategy_choice' or node.type == 'user_intervention') end
   for _, id in ipairs(change.decisions) do
-    local own = known[id]
+    local own = standing(known[id])
     -- Answering how a choice is carried out is a person's word, too; the choice is what stands above it.
-    while own and own.type == 'user_intervention' and is_choice(parents[own.decision_id]) do
-      own = parents[own.decision_id]
+    local above = own and standing(parents[own.decision_id])
+    while own and own.type == 'user_intervention' and is_choice(above) do
+      own = above
+      above = standing(parents[own.decision_id])
     end
     if is_choice(own) then return own.decision_id end
     for _, on in ipairs(own and own.depends_on or {}) do
-      if is_choice(known[on]) then return on end
+      local from = standing(known[on])
+      if is_choice(from) then return from.decision_id end
     end
-    local above = parents[id]
     while above do
       if is_choice(above) then return above.decision_id end
-      above = parents[above.decision_id]
+      above = standing(parents[above.decision_id])
     end
   end
   return change.decisions[1]
@@ -328,7 +335,7 @@ function M.reject()
   local change, plan = current(), review and review.plan.id
   if not change then return end
   pick.words('Why is this change wrong?', function(reason)
-    client.call('plan.tree', { plan = plan }, function(found)
+    client.call('plan.tree', { plan = plan, show_superseded = true }, function(found)
       if not review or review.plan.id ~= plan then return end
       local behind = M.behind(found.tree, change)
       mark(change, { as = 'rejected', reason = reason, decision = behind, sent = false })

@@ -117,18 +117,23 @@ export function decisionBehind(tree: TreeNode | null | undefined, change: Change
     for (const child of node.children) parents.set(child.decision_id, node);
   }
   const isChoice = (node: TreeNode | undefined) => node?.type === 'strategy_choice' || node?.type === 'user_intervention';
+  // What stands now in the place of a decision that was answered or corrected.
+  const standing = (node: TreeNode | undefined): TreeNode | undefined => {
+    const next = node?.superseded_by == null ? undefined : known.get(node.superseded_by);
+    return next && next !== node ? standing(next) : node;
+  };
   for (const id of change.decisions) {
-    let own = known.get(id);
+    let own = standing(known.get(id));
     // Answering how a choice is carried out is a person's word, too; the choice is what stands above it.
-    let above = parents.get(id);
+    let above = own && standing(parents.get(own.decision_id));
     while (own?.type === 'user_intervention' && above && isChoice(above)) {
       own = above;
-      above = parents.get(own.decision_id);
+      above = standing(parents.get(own.decision_id));
     }
     if (own && isChoice(own)) return own.decision_id;
-    const from = (own?.depends_on ?? []).map((on) => known.get(on)).find(isChoice);
+    const from = (own?.depends_on ?? []).map((on) => standing(known.get(on))).find(isChoice);
     if (from) return from.decision_id;
-    for (; above; above = parents.get(above.decision_id)) {
+    for (; above; above = standing(parents.get(above.decision_id))) {
       if (isChoice(above)) return above.decision_id;
     }
   }

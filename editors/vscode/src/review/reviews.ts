@@ -190,7 +190,7 @@ export class Reviews implements vscode.Disposable {
       const strategy = segments.find((one) => change.decisions.includes(one.decision_id))?.strategy;
       if (strategy) return strategy.decision_id;
     }
-    const { tree } = await this.server.call('agents.plan.tree', { plan: plan.id });
+    const { tree } = await this.server.call('agents.plan.tree', { plan: plan.id, show_superseded: true });
     return decisionBehind(tree, change);
   }
 
