@@ -392,6 +392,10 @@ pub(crate) fn strategy_behind(
         if let Some(before) = before.filter(|_| at.decision_type != DecisionType::ImplementationChoice) {
             replaced_by.get_or_insert(at);
             at = before;
+            if before.decision_type == DecisionType::ImplementationChoice {
+                // An answer about how a choice is carried out is no other choice.
+                replaced_by = None;
+            }
             if before.decision_type == DecisionType::StrategyChoice {
                 proposal = Some(before);
                 break;
@@ -403,7 +407,7 @@ pub(crate) fn strategy_behind(
         let mut near = above.into_iter().chain(from);
         proposal = near.clone().find(|d| d.decision_type == DecisionType::StrategyChoice);
         match (proposal, near.next()) {
-            (None, Some(next)) => at = next,
+            (None, Some(next)) => (at, replaced_by) = (next, None),
             _ => break,
         }
     }

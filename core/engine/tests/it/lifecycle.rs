@@ -567,7 +567,9 @@ fn blame_finds_the_strategy_behind_an_answered_change() {
     bench.ok("plan/prompt", json!({ "plan": plan, "guidance": "Fix it" }));
     bench.work(&plan);
     let found = bench.ok("plan/blame", json!({ "file": bench.repo().join("a.txt") }));
-    assert_eq!(found["segments"][0]["strategy"]["question"], "How about strategy/x?");
+    let strategy = &found["segments"][0]["strategy"];
+    assert_eq!(strategy["question"], "How about strategy/x?");
+    assert_ne!(strategy["decision_id"], found["segments"][0]["decision_id"]);
 }
 
 #[test]

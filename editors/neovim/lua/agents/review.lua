@@ -95,27 +95,22 @@ function M.behind(root, change)
   end
   -- What stands now in the place of a decision that was answered or corrected.
   local function standing(node)
-    local next_one = node and node.superseded_by and known[node.superseded_by]
+    local next_one = node.superseded_by and known[node.superseded_by]
     return next_one and next_one ~= node and standing(next_one) or node
   end
-  local function is_choice(node) return node and (node.type == 'strategy_choice' or node.type == 'user_intervention') end
+  local function nearest(id, type)
+    local at = known[id]
+    while at do
+      if at.type == type then return at end
+      at = parents[at.decision_id]
+    end
+    for _, on in ipairs(known[id] and known[id].depends_on or {}) do
+      if known[on] and known[on].type == type then return known[on] end
+    end
+  end
   for _, id in ipairs(change.decisions) do
-    local own = standing(known[id])
-    -- Answering how a choice is carried out is a person's word, too; the choice is what stands above it.
-    local above = own and standing(parents[own.decision_id])
-    while own and own.type == 'user_intervention' and is_choice(above) do
-      own = above
-      above = standing(parents[own.decision_id])
-    end
-    if is_choice(own) then return own.decision_id end
-    for _, on in ipairs(own and own.depends_on or {}) do
-      local from = standing(known[on])
-      if is_choice(from) then return from.decision_id end
-    end
-    while above do
-      if is_choice(above) then return above.decision_id end
-      above = standing(parents[above.decision_id])
-    end
+    local choice = nearest(id, 'strategy_choice') or nearest(id, 'user_intervention')
+    if choice then return standing(choice).decision_id end
   end
   return change.decisions[1]
 end

@@ -107,7 +107,7 @@ export function step(changes: readonly Change[], marks: Marks, from: string | un
 
 /**
  * The decision that a person means who rejects a change: the choice that the change carries out, where there is one,
- * else the change's own decision.
+ * else the change's own decision. The tree is the whole one, with what was replaced.
  */
 export function decisionBehind(tree: TreeNode | null | undefined, change: Change): string | null {
   const known = new Map<string, TreeNode>();
@@ -116,26 +116,18 @@ export function decisionBehind(tree: TreeNode | null | undefined, change: Change
     known.set(node.decision_id, node);
     for (const child of node.children) parents.set(child.decision_id, node);
   }
-  const isChoice = (node: TreeNode | undefined) => node?.type === 'strategy_choice' || node?.type === 'user_intervention';
   // What stands now in the place of a decision that was answered or corrected.
-  const standing = (node: TreeNode | undefined): TreeNode | undefined => {
-    const next = node?.superseded_by == null ? undefined : known.get(node.superseded_by);
+  const standing = (node: TreeNode): TreeNode => {
+    const next = node.superseded_by == null ? undefined : known.get(node.superseded_by);
     return next && next !== node ? standing(next) : node;
   };
+  const nearest = (id: string, type: string): TreeNode | undefined => {
+    for (let at = known.get(id); at; at = parents.get(at.decision_id)) if (at.type === type) return at;
+    return (known.get(id)?.depends_on ?? []).map((on) => known.get(on)).find((one) => one?.type === type);
+  };
   for (const id of change.decisions) {
-    let own = standing(known.get(id));
-    // Answering how a choice is carried out is a person's word, too; the choice is what stands above it.
-    let above = own && standing(parents.get(own.decision_id));
-    while (own?.type === 'user_intervention' && above && isChoice(above)) {
-      own = above;
-      above = standing(parents.get(own.decision_id));
-    }
-    if (own && isChoice(own)) return own.decision_id;
-    const from = (own?.depends_on ?? []).map((on) => standing(known.get(on))).find(isChoice);
-    if (from) return from.decision_id;
-    for (; above; above = standing(parents.get(above.decision_id))) {
-      if (isChoice(above)) return above.decision_id;
-    }
+    const choice = nearest(id, 'strategy_choice') ?? nearest(id, 'user_intervention');
+    if (choice) return standing(choice).decision_id;
   }
   return change.decisions[0] ?? null;
 }
