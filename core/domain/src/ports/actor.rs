@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::BoxFuture;
 use super::language_servers::LanguageWorkspace;
+use super::tool::ToolSpec;
 use crate::QualifiedName;
 use crate::changes::{Change, FileDiff};
 use crate::decision::{Alternative, Decision, DecisionType, ResourceRef};
@@ -390,6 +391,11 @@ pub trait ActorHost: Send + Sync {
     /// The content of a recorded file, by the hash its change names.
     fn content(&self, hash: &str) -> std::result::Result<Vec<u8>, ActorFailure> {
         Err(not_lent(&format!("the content {hash}")))
+    }
+
+    /// The tools this actor may call in this phase, sorted by name.
+    fn tools(&self) -> Vec<ToolSpec> {
+        Vec::new()
     }
 
     /// Shows progress within a step.

@@ -6,8 +6,10 @@ pub mod code_index;
 pub mod code_intelligence;
 pub mod installer;
 pub mod language_servers;
+pub mod model;
 pub mod server_launcher;
 pub mod store;
+pub mod tool;
 pub mod validation_store;
 
 use std::future::Future;

@@ -1,0 +1,39 @@
+//! Tools as actors know them, wherever they come from.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A tool an actor may call with [`Request::Tool`](super::actor::Request::Tool).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolSpec {
+    /// Its name, such as `builtin/read_file` or `local/github.create_issue`.
+    pub name: String,
+    /// What it is for, for models and people.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub input: Value,
+    /// What it may do.
+    pub capability: Capability,
+}
+
+/// What a tool may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Capability {
+    /// It changes nothing anywhere.
+    pub read_only: bool,
+    /// It changes resources, in their sandbox.
+    pub writes: bool,
+    /// What it wrote can be taken back by restoring a checkpoint.
+    pub checkpointable: bool,
+    /// Calling it twice is the same as calling it once.
+    pub idempotent: bool,
+    /// It may do harm that no sandbox keeps in.
+    #[serde(rename = "unsafe")]
+    pub is_unsafe: bool,
+    /// A person has to agree to each call.
+    pub human_approval_required: bool,
+    /// What it does beyond the sandbox, in words such as `network`.
+    pub side_effects: Vec<String>,
+}
