@@ -1,7 +1,5 @@
 //! Whether the checkout has moved on since a plan began: said early, decided by Apply.
 
-use std::path::Path;
-
 use agents_domain::Result;
 use agents_domain::ids::ResourceId;
 use agents_domain::plan::{Phase, PhaseSummary, Plan, State};
@@ -42,8 +40,7 @@ pub(crate) fn look(plan: &Plan) -> Vec<Drift> {
         return Vec::new();
     }
     let one = |sandbox: &agents_domain::plan::SandboxRef| -> Result<Option<Drift>> {
-        let repository =
-            Repository::open(Path::new(&sandbox.original)).map_err(crate::sandboxes::sandbox_error)?;
+        let repository = Repository::reopen(sandbox.place()).map_err(crate::sandboxes::sandbox_error)?;
         let (head, base, result) =
             (commit_id(&sandbox.head_commit)?, commit_id(&sandbox.base_commit)?, commit_id(&sandbox.commit)?);
         let moved = agents_sandbox::drift(&repository, &head, &base, &result)

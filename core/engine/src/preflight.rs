@@ -1,5 +1,7 @@
 //! Checks before a plan is made: whatever would stop it later stops it here, by the name of the check.
 
+use std::path::PathBuf;
+
 use agents_domain::action::Action;
 use agents_domain::plan::guards::ToolFacts;
 use agents_domain::plan::{PlanActors, PlanResource};
@@ -168,13 +170,24 @@ fn not_checkpointable<'t>(
     if safety.require_checkpoints { tools.find(harmful) } else { None }
 }
 
-/// Check 6: the resources are where they were registered.
-fn resource_accessibility(_: &Engine, r: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
+/// Check 6: the resources are where they were registered, and no file is in two of them.
+fn resource_accessibility(engine: &Engine, r: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
+    let mut places: Vec<(PathBuf, String, &QualifiedName)> = Vec::new();
     for linked in candidate.resources {
         let resource = r.resource(linked.resource_id)?.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("resource {} is gone", linked.resource_id))
         })?;
-        sandboxes::check_usable(&resource)?;
+        let usable = sandboxes::check_usable(engine, &resource)?;
+        places.push((usable.path().to_owned(), sandboxes::display_name(&resource), &linked.project));
+    }
+    for (inner, name, project) in &places {
+        let around = places.iter().find(|(outer, _, _)| inner != outer && inner.starts_with(outer));
+        if let Some((_, outer, _)) = around {
+            return Err(Error::validation(format!(
+                "resource `{name}` lies within `{outer}`, so its files would be in two sandboxes"
+            ))
+            .suggest(format!("agents project unlink-resource {project} {name}")));
+        }
     }
     Ok(())
 }

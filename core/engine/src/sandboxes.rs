@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use agents_domain::catalogue::dependency_folders;
-use agents_domain::changes::FileDiff;
+use agents_domain::changes::{FileDiff, content_hash};
 use agents_domain::ids::{PlanId, ResourceId};
 use agents_domain::plan::{Phase, Plan, PlanResource, SandboxRef, State};
 use agents_domain::ports::actor::FileEntry;
@@ -111,7 +111,7 @@ pub(crate) fn open_all(engine: &Engine, plan: &Plan, in_flight: &[String]) -> Re
         let resource = engine.view(|r| r.resource(linked.resource_id))?.ok_or_else(|| {
             Error::not_found(format!("resource {} of plan {} is gone", linked.resource_id, plan.plan_id))
         })?;
-        let repository = check_usable(&resource)?;
+        let repository = check_usable(engine, &resource)?;
         let known = plan.sandboxes.iter().find(|s| s.resource_id == linked.resource_id);
         let worktree = match known {
             Some(known) => {
@@ -163,10 +163,11 @@ pub(crate) fn open_all(engine: &Engine, plan: &Plan, in_flight: &[String]) -> Re
                 opened.fresh.push(SandboxRef {
                     resource_id: linked.resource_id,
                     original: repository.path().display().to_string(),
+                    store: repository.is_folder().then(|| repository.place().display().to_string()),
                     path: worktree.path().display().to_string(),
                     base_commit: worktree.base().to_string(),
                     head_commit: snapshot.head.to_string(),
-                    branch: snapshot.branch.clone(),
+                    branch: snapshot.branch.clone().filter(|_| !repository.is_folder()),
                     commit: worktree.base().to_string(),
                     untouchable: untouchable(&worktree),
                 });
@@ -216,7 +217,7 @@ fn snapshot(
 
 /// Commits what a person made of these files in a sandbox; nothing else in it is touched. Returns the commit.
 pub(crate) fn hand_edits(sandbox: &SandboxRef, paths: &[String]) -> Result<String> {
-    let repository = Repository::open(Path::new(&sandbox.original)).map_err(sandbox_error)?;
+    let repository = Repository::reopen(sandbox.place()).map_err(sandbox_error)?;
     let worktree = Worktree::open(&repository, Path::new(&sandbox.path)).map_err(sandbox_error)?;
     worktree.recover().map_err(sandbox_error)?;
     Ok(worktree.checkpoint("Conflicts resolved by hand", paths).map_err(sandbox_error)?.to_string())
@@ -226,7 +227,7 @@ pub(crate) fn hand_edits(sandbox: &SandboxRef, paths: &[String]) -> Result<Strin
 pub(crate) fn dirty(plan: &Plan) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for sandbox in &plan.sandboxes {
-        let repository = Repository::open(Path::new(&sandbox.original)).map_err(sandbox_error)?;
+        let repository = Repository::reopen(sandbox.place()).map_err(sandbox_error)?;
         match Worktree::open(&repository, Path::new(&sandbox.path)) {
             Ok(worktree) => found.extend(worktree.dirty_paths().map_err(sandbox_error)?),
             // Nothing can be edited in a sandbox that is not there.
@@ -235,6 +236,11 @@ pub(crate) fn dirty(plan: &Plan) -> Result<Vec<String>> {
         }
     }
     Ok(found)
+}
+
+/// How a plan's sandbox of a resource is kept apart.
+pub(crate) fn strategy_of(plan: &Plan, resource: ResourceId) -> Option<SandboxStrategy> {
+    plan.sandboxes.iter().find(|s| s.resource_id == resource).map(SandboxRef::strategy)
 }
 
 fn untouchable(worktree: &Worktree) -> Vec<(String, String)> {
@@ -274,20 +280,45 @@ pub(crate) fn display_name(resource: &Resource) -> String {
 }
 
 /// Opens the repository of a resource a plan is to work on, or says why it cannot.
-pub(crate) fn check_usable(resource: &Resource) -> Result<Repository> {
+pub(crate) fn check_usable(engine: &Engine, resource: &Resource) -> Result<Repository> {
     let name = display_name(resource);
-    let strategy = resource_type(&resource.resource_type).map(|t| t.strategy);
-    if strategy != Some(SandboxStrategy::GitWorktree) {
-        return Err(Error::validation(format!(
-            "resource `{name}` is of type {}, which has no sandbox: plans work on git-checkout resources",
-            resource.resource_type
-        )));
-    }
     let location = resource
         .location
         .as_deref()
         .ok_or_else(|| Error::internal(format!("resource `{name}` has no location")))?;
-    Repository::open(Path::new(location)).map_err(|e| sandbox_error(e).detail(format!("resource {name}")))
+    let opened = match resource_type(&resource.resource_type).map(|t| t.strategy) {
+        Some(SandboxStrategy::GitWorktree) => Repository::open(Path::new(location)),
+        Some(SandboxStrategy::CopyOnWrite) => {
+            let store = folder_store(engine, resource.resource_id, location);
+            Repository::open_folder(Path::new(location), &store, &dependency_folders())
+        }
+        _ => {
+            return Err(Error::validation(format!(
+                "resource `{name}` is of type {}, which has no sandbox: plans work on git-checkout and fs-directory \
+                 resources",
+                resource.resource_type
+            )));
+        }
+    };
+    opened.map_err(|e| sandbox_error(e).detail(format!("resource {name}")))
+}
+
+/// Where the repository that sandboxes of a resource are made from is opened; `None` where there is none yet.
+pub(crate) fn place_of_resource(engine: &Engine, resource: &Resource) -> Option<PathBuf> {
+    let location = resource.location.as_deref()?;
+    match resource_type(&resource.resource_type)?.strategy {
+        SandboxStrategy::GitWorktree => Some(PathBuf::from(location)),
+        SandboxStrategy::CopyOnWrite => {
+            Some(folder_store(engine, resource.resource_id, location)).filter(|store| store.is_dir())
+        }
+        SandboxStrategy::None => None,
+    }
+}
+
+/// Where the git directory that stands for a plain folder's is; another one when the resource moves.
+pub(crate) fn folder_store(engine: &Engine, resource: ResourceId, location: &str) -> PathBuf {
+    let place = content_hash(location.as_bytes());
+    engine.data_dir.join("folders").join(format!("{resource}-{}", &place[..8]))
 }
 
 /// What each sandbox changes: live while it is there, else as stored when Execute was complete.
@@ -303,7 +334,7 @@ pub(crate) fn diff(engine: &Engine, plan: &Plan) -> Result<Vec<(ResourceId, File
     }
     let mut all = Vec::new();
     for sandbox in &plan.sandboxes {
-        let repository = Repository::open(Path::new(&sandbox.original)).map_err(sandbox_error)?;
+        let repository = Repository::reopen(sandbox.place()).map_err(sandbox_error)?;
         let files = agents_sandbox::diff(
             &repository,
             &commit_id(&sandbox.base_commit)?,
@@ -324,7 +355,7 @@ pub(crate) fn store_diff(engine: &Engine, plan: &Plan) -> Result<String> {
 /// Removes the sandboxes of an ended plan; one that holds a person's edits is kept, and the log says so.
 pub(crate) fn clean_up(plan: &Plan) {
     for sandbox in &plan.sandboxes {
-        let removed = Repository::open(Path::new(&sandbox.original))
+        let removed = Repository::reopen(sandbox.place())
             .and_then(|repository| agents_sandbox::cleanup(&repository, plan.plan_id, Removal::IfClean));
         if let Err(error) = removed {
             tracing::warn!(plan = %plan.plan_id, %error, "the sandbox of an ended plan was kept");

@@ -14,6 +14,7 @@ mod drift;
 mod error;
 mod failure;
 pub mod fault;
+mod folder;
 mod git;
 mod line_endings;
 mod merge;
@@ -35,6 +36,6 @@ pub use paths::PathRefusal;
 pub use repository::{Head, Repository, StoredFile};
 pub use snapshot::{LARGE_FILE, Snapshot, Untouchable, UntouchableReason, snapshot, snapshot_of};
 pub use worktree::{
-    AppliedEdit, GroupError, Held, Recovery, Removal, SandboxFile, TakenEdits, Worktree, checkout_of,
-    cleanup, plans_kept, prune, restore_group,
+    AppliedEdit, GroupError, Held, Recovery, Removal, SandboxFile, TakenEdits, Worktree, cleanup, place_of,
+    plans_kept, prune, restore_group,
 };

@@ -1,4 +1,5 @@
-//! The user's checkout: found, checked once, and never changed by anything in here.
+//! The user's checkout: found, checked once, and never changed by anything in here. A plain folder is one, too, with a
+//! git directory of ours somewhere else ([`crate::folder`]).
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -26,6 +27,8 @@ pub struct Head {
 pub struct Repository {
     pub(crate) git: Git,
     common_dir: PathBuf,
+    /// A plain folder with a store of ours.
+    folder: bool,
     pub(crate) settings: Settings,
 }
 
@@ -102,10 +105,19 @@ impl Repository {
             return Err(SandboxError::NotTopLevel { path: root, top });
         }
         let git = Git { git_dir: git_dir.into(), work_tree: root, index: None, config: Vec::new() };
-        let repository = Self { git, common_dir: (*common_dir).into(), settings: Settings::default() };
+        Self::assemble(git, (*common_dir).into(), false)
+    }
+
+    pub(crate) fn assemble(git: Git, common_dir: PathBuf, folder: bool) -> Result<Self> {
+        let repository = Self { git, common_dir, folder, settings: Settings::default() };
         let repository = repository.with_settings_now()?;
         repository.head()?;
         Ok(repository)
+    }
+
+    /// Whether it is a plain folder ([`Repository::open_folder`]): its commits and its branch are ours, and nobody's business.
+    pub fn is_folder(&self) -> bool {
+        self.folder
     }
 
     /// The same checkout under the configuration that holds now: it may depend on the branch that is checked out.
@@ -113,7 +125,7 @@ impl Repository {
         let mut git = Git { config: Vec::new(), ..self.git.clone() };
         let settings = settings::read(&git)?;
         git.config.clone_from(&settings.disarming);
-        Ok(Self { git, common_dir: self.common_dir.clone(), settings })
+        Ok(Self { git, common_dir: self.common_dir.clone(), folder: self.folder, settings })
     }
 
     /// The top level of the checkout, without links.

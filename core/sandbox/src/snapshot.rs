@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::copy_with_times;
 use crate::error::{Result, SandboxError};
+use crate::folder::take_in;
 use crate::git::{CommitId, Git, ObjectId, nul_fields, os_path, parse_id};
 use crate::repository::{MODE_SUBMODULE, Repository};
 
@@ -90,6 +91,7 @@ impl Snapshot {
 /// plan replaces the first. Refused while the index holds unresolved conflicts.
 pub fn snapshot(repository: &Repository, plan: PlanId) -> Result<Snapshot> {
     let repository = &repository.with_settings_now()?;
+    take_in(repository)?;
     let head = repository.head()?;
     let taken = capture(repository)?;
     let left_alone =
@@ -197,6 +199,11 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
+    /// The index the files were read through, which knows their times.
+    pub(crate) fn index(&self) -> &Path {
+        &self.index
+    }
+
     /// The paths, of those given, that are on disk no longer as they were captured.
     pub(crate) fn changed_since(&self, repository: &Repository, paths: &[&str]) -> Result<Vec<String>> {
         if paths.is_empty() {

@@ -6,6 +6,7 @@ pub mod guards;
 pub mod machine;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 use crate::ids::{CheckpointId, DecisionId, PlanId, ResourceId};
 use crate::profile::ProfileSnapshot;
+use crate::resource::SandboxStrategy;
 use crate::{QualifiedName, Timestamp};
 
 /// The phases of a plan; a plan record exists from Strategize on.
@@ -182,6 +184,9 @@ pub struct SandboxRef {
     pub resource_id: ResourceId,
     /// Where the original is.
     pub original: String,
+    /// The git directory that stands for a plain folder's; `None` for a checkout, which has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
     /// Where the sandbox is.
     pub path: String,
     /// The commit of the base snapshot.
@@ -194,6 +199,18 @@ pub struct SandboxRef {
     pub commit: String,
     /// Files that are named and left alone, with the reason.
     pub untouchable: Vec<(String, String)>,
+}
+
+impl SandboxRef {
+    /// Where the sandbox's repository is opened from.
+    pub fn place(&self) -> &Path {
+        Path::new(self.store.as_ref().unwrap_or(&self.original))
+    }
+
+    /// How it is kept apart.
+    pub fn strategy(&self) -> SandboxStrategy {
+        if self.store.is_some() { SandboxStrategy::CopyOnWrite } else { SandboxStrategy::GitWorktree }
+    }
 }
 
 /// A resource a plan works on, as it was linked when the plan was made.

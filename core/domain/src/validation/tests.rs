@@ -105,6 +105,7 @@ fn commit(plan: &mut Plan, commit: &str) {
     plan.sandboxes = vec![SandboxRef {
         resource_id: ResourceId::from_ulid(id(1)),
         original: "/repo".to_owned(),
+        store: None,
         path: "/sandbox".to_owned(),
         base_commit: "0".to_owned(),
         head_commit: "0".to_owned(),

@@ -208,7 +208,8 @@ pub(crate) fn settle(
     for (resource, commit) in commits {
         let Some(sandbox) = plan.sandboxes.iter_mut().find(|s| s.resource_id == *resource) else { continue };
         sandbox.commit.clone_from(commit);
-        let facts = json!({ "resource_id": resource, "strategy": "git_worktree", "reason": reason(rewind) });
+        let facts =
+            json!({ "resource_id": resource, "strategy": sandbox.strategy(), "reason": reason(rewind) });
         emit(engine, w, plan, "sandbox.rolled_back", facts)?;
     }
     resume(w, plan, rewind, run)?;

@@ -8,7 +8,6 @@ mod secrets;
 mod syntax;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use agents_domain::changes::ChangeKind;
 use agents_domain::diagnostics::Severity;
@@ -133,7 +132,7 @@ pub(crate) struct Place<'a> {
 
 impl Place<'_> {
     fn changed(&self) -> Result<(Repository, Vec<ChangedPath>)> {
-        let repository = Repository::open(Path::new(&self.state.original)).map_err(sandbox_error)?;
+        let repository = Repository::reopen(self.state.place()).map_err(sandbox_error)?;
         let (from, to) = (commit_id(&self.state.base_commit)?, commit_id(&self.state.commit)?);
         let changed = agents_sandbox::changed_paths(&repository, &from, &to).map_err(sandbox_error)?;
         Ok((repository, changed))

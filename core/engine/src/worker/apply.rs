@@ -1,7 +1,7 @@
 //! Bringing a plan's changes to the real resources: all are checked, then each is applied under a journal.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use agents_domain::Result;
 use agents_domain::changes::Change;
@@ -21,7 +21,7 @@ use crate::children;
 use crate::notes;
 use crate::operations::plan::apply_refused;
 use crate::records::{self, emit};
-use crate::sandboxes::{self, commit_id, sandbox_error};
+use crate::sandboxes::{self, commit_id, sandbox_error, strategy_of};
 
 /// Characters of a commit's first line.
 const SUBJECT: usize = 72;
@@ -40,7 +40,7 @@ impl<'p> Target<'p> {
     /// Those that the plan has changed; of the others there is nothing to apply, so nothing of them can be in the way.
     fn all(engine: &Engine, plan: &'p Plan) -> Result<Vec<Self>> {
         let open = |sandbox: &'p SandboxRef| {
-            let repository = Repository::open(Path::new(&sandbox.original)).map_err(sandbox_error)?;
+            let repository = Repository::reopen(sandbox.place()).map_err(sandbox_error)?;
             let journal = engine
                 .data_dir
                 .join("journals")
@@ -113,6 +113,17 @@ pub(crate) fn refuse_half_made(engine: &Engine, plan: &Plan) -> Result<()> {
     .suggest(format!("agents plan apply {}", plan.plan_id)))
 }
 
+impl Target<'_> {
+    /// What is told of an apply: the commits of a plain folder are nobody's business.
+    fn outcome(&self, applied: Applied) -> (ResourceId, Applied) {
+        let told = match self.repository.is_folder() {
+            true => Applied { commit: None, branch: None, ..applied },
+            false => applied,
+        };
+        (self.sandbox.resource_id, told)
+    }
+}
+
 impl Worker<'_> {
     /// Applies every sandbox, or none where that can be had, and records what was done.
     pub(super) fn run_apply(&self, plan: &Plan) -> std::result::Result<(), Stop> {
@@ -125,7 +136,7 @@ impl Worker<'_> {
                 continue;
             }
             match apply::resume_or_undo(&target.journal) {
-                Ok(Resumed::Finished(applied)) => done.push((target.sandbox.resource_id, applied)),
+                Ok(Resumed::Finished(applied)) => done.push(target.outcome(applied)),
                 Ok(Resumed::Undone { reason, .. }) => {
                     self.progress(
                         plan,
@@ -155,6 +166,9 @@ impl Worker<'_> {
         let (message, trailers) = (commit_message(plan), trailers(plan, &decisions, &changes));
         for (target, ready) in &checked {
             let note = |commit: &CommitId| {
+                if target.repository.is_folder() {
+                    return None;
+                }
                 let resource = target.sandbox.resource_id;
                 let note = notes::note_of(plan, &decisions, &changes, resource, &target.repository, commit);
                 note.unwrap_or_else(|error| {
@@ -163,7 +177,7 @@ impl Worker<'_> {
                 })
             };
             match apply::run_noted(&target.repository, ready, &target.journal, &message, &trailers, &note) {
-                Ok(applied) => done.push((target.sandbox.resource_id, applied)),
+                Ok(applied) => done.push(target.outcome(applied)),
                 Err(error) => {
                     self.take_back(plan, &targets, &done)?;
                     return self.stopped(plan, error);
@@ -218,7 +232,7 @@ impl Worker<'_> {
             plan.applied.extend(done.iter().map(applied_resource));
             for (resource, applied) in done {
                 let facts = json!({
-                    "resource_id": resource, "strategy": "git_worktree", "commit": applied.commit,
+                    "resource_id": resource, "strategy": strategy_of(plan, *resource), "commit": applied.commit,
                     "branch": applied.branch, "new_branch": applied.new_branch, "resumed": applied.resumed,
                     "left_alone": applied.left_alone, "note_problem": applied.note_problem,
                 });

@@ -1,7 +1,5 @@
 //! Taking a child plan's work into its parent's sandbox, with the decisions behind every line.
 
-use std::path::Path;
-
 use agents_domain::changes::{Change, ChangeKind};
 use agents_domain::checkpoint::{CheckpointDiff, CheckpointKind};
 use agents_domain::decision::{Alternative, Decision, DecisionType};
@@ -417,5 +415,5 @@ fn sandbox_ref(plan: &Plan, resource: ResourceId) -> Result<&SandboxRef, Stop> {
 }
 
 fn repository(sandbox: &SandboxRef) -> Result<Repository, Stop> {
-    Ok(Repository::open(Path::new(&sandbox.original)).map_err(sandbox_error)?)
+    Ok(Repository::reopen(sandbox.place()).map_err(sandbox_error)?)
 }

@@ -19,7 +19,7 @@ use super::{Stop, Worker, failing, looking};
 use crate::checkpoints::measure;
 use crate::records::{self, Evidence, by_key, emit};
 use crate::rewind::{args_hash, standing};
-use crate::sandboxes::OpenSandbox;
+use crate::sandboxes::{OpenSandbox, strategy_of};
 use crate::tools::{self, Written};
 use crate::{children, clock};
 
@@ -341,7 +341,9 @@ impl Worker<'_> {
             w.undo_tool_calls(self.id, decision.decision_id)?;
             for (resource, commit) in &left {
                 set_commit(plan, *resource, commit);
-                let facts = json!({ "resource_id": resource, "strategy": "git_worktree", "reason": decision.question });
+                let strategy = strategy_of(plan, *resource);
+                let facts =
+                    json!({ "resource_id": resource, "strategy": strategy, "reason": decision.question });
                 emit(self.engine, w, plan, "sandbox.rolled_back", facts)?;
             }
             records::touch(w, plan)?;

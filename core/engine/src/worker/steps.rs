@@ -25,7 +25,7 @@ use super::{Stop, Worker, failing, rewind};
 use crate::checkpoints::{self, Point};
 use crate::records::{self, awaiting_decision, by_key, emit};
 use crate::rewind::{end_corrections, file_states, keep_outcomes, keep_run, keep_states};
-use crate::sandboxes::OpenSandbox;
+use crate::sandboxes::{OpenSandbox, strategy_of};
 use crate::{children, clock, sandboxes, tools};
 
 /// Where a fault can be injected between the commits of a phase.
@@ -460,7 +460,7 @@ impl Worker<'_> {
                 plan.sandboxes.retain(|s| s.resource_id != sandbox.resource_id);
                 plan.sandboxes.push(sandbox.clone());
                 let facts = json!({
-                    "resource_id": sandbox.resource_id, "strategy": "git_worktree", "path": sandbox.path,
+                    "resource_id": sandbox.resource_id, "strategy": sandbox.strategy(), "path": sandbox.path,
                     "untouchable": sandbox.untouchable.len(),
                 });
                 emit(self.engine, w, plan, "sandbox.created", facts)?;
@@ -496,7 +496,7 @@ impl Worker<'_> {
                     plan,
                     point(*resource, CheckpointKind::Manual, label.clone(), &**commit),
                 )?;
-                let facts = json!({ "resource_id": resource, "strategy": "git_worktree", "reason": label });
+                let facts = json!({ "resource_id": resource, "strategy": strategy_of(plan, *resource), "reason": label });
                 emit(self.engine, w, plan, "sandbox.rolled_back", facts)?;
             }
             records::touch(w, plan)?;

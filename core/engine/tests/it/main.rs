@@ -14,6 +14,7 @@ mod corrections_hindered;
 mod corrections_random;
 mod corrections_told;
 mod events;
+mod folders;
 mod harness;
 mod init;
 mod invariants;

@@ -46,7 +46,7 @@ pub fn run_noted(
     note: &dyn Fn(&CommitId) -> Option<String>,
 ) -> Result<Applied, ApplyError> {
     fault::point("apply.before-journal");
-    let journal = Journal::begin(journal_dir, plan.snapshot.plan, repository.path())?;
+    let journal = Journal::begin(journal_dir, plan.snapshot.plan, repository.place())?;
     fault::point("apply.after-journal");
     let text = commit_message(message, trailers);
     for _ in 0..ATTEMPTS {

@@ -9,6 +9,7 @@ use super::merge::{Changes, Conflict, merge_into};
 use super::{ApplyError, ApplyMode, ApplyPlan, ApplyRefusal, RefusedFile, RefusedWhy};
 use crate::diff::{ChangedPath, RawChange, raw_changes};
 use crate::error::{Result, SandboxError};
+use crate::folder::take_in;
 use crate::git::{CommitId, ObjectId, parse_id};
 use crate::line_endings::LineEndings;
 use crate::paths::{Entry, Root};
@@ -72,6 +73,7 @@ pub(super) fn prepare(
     result: &CommitId,
     mode: ApplyMode,
 ) -> Result<Prepared, ApplyError> {
+    take_in(repository)?;
     let head = repository.head()?;
     let commits = mode == ApplyMode::Commit;
     if commits {

@@ -20,7 +20,7 @@ use crate::repository::Repository;
 /// [`forget`], so this may be asked any number of times.
 pub fn resume_or_undo(journal_dir: &Path) -> Result<Resumed, ApplyError> {
     let Some((journal, phase)) = Journal::open(journal_dir)? else { return Ok(Resumed::Nothing) };
-    let repository = Repository::open(&journal.repository)?;
+    let repository = Repository::reopen(&journal.repository)?;
     let scratch = scratch(&repository);
     IndexLock::release_left(repository.git_dir(), &scratch, journal.plan);
     let (intent, reason) = match phase {
@@ -66,7 +66,7 @@ pub fn resume_or_undo(journal_dir: &Path) -> Result<Resumed, ApplyError> {
 pub fn undo(journal_dir: &Path) -> Result<Vec<String>, ApplyError> {
     let Some((journal, phase)) = Journal::open(journal_dir)? else { return Ok(Vec::new()) };
     let Phase::Done { intent, .. } = phase else { return Err(ApplyError::Pending) };
-    let repository = Repository::open(&journal.repository)?;
+    let repository = Repository::reopen(&journal.repository)?;
     let lock = IndexLock::acquire(repository.git_dir(), &scratch(&repository), journal.plan)?;
     if let (Some(commit), Some(branch)) = (&intent.commit, &intent.branch)
         && branch_commit(&repository, branch)?.as_ref() != Some(commit)

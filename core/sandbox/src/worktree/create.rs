@@ -56,7 +56,7 @@ impl Worktree {
             version: STATE_VERSION,
             plan: snapshot.plan,
             base: snapshot.commit.clone(),
-            checkout: repository.path().to_owned(),
+            checkout: repository.place().to_owned(),
             ref_prefix: repository.plan_ref_prefix(snapshot.plan),
             untouchable: snapshot.untouchable.clone(),
             submodules: snapshot.submodules.clone(),

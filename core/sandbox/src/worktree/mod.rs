@@ -44,7 +44,7 @@ struct State {
     version: u32,
     plan: PlanId,
     base: CommitId,
-    /// The user's checkout.
+    /// Where the user's checkout is opened from again.
     checkout: PathBuf,
     ref_prefix: String,
     untouchable: Vec<Untouchable>,
@@ -180,7 +180,7 @@ pub fn cleanup(repository: &Repository, plan: PlanId, removal: Removal) -> Resul
     let mut removed = Vec::new();
     for (admin, dir) in admin_directories(repository)? {
         let Ok(Some(state)) = read_state(&admin) else { continue };
-        if state.plan != plan || state.checkout != repository.path() {
+        if state.plan != plan || state.checkout != repository.place() {
             continue;
         }
         if dir.exists() {
@@ -211,8 +211,9 @@ pub fn plans_kept(repository: &Repository) -> Result<Vec<PlanId>> {
     Ok(plans)
 }
 
-/// The checkout that a sandbox directory belongs to, by its own word; `None` for anything else. Changes nothing.
-pub fn checkout_of(dir: &Path) -> Option<PathBuf> {
+/// Where the repository of a sandbox directory is opened from ([`Repository::reopen`]), by its own word; `None` for anything
+/// else. Changes nothing.
+pub fn place_of(dir: &Path) -> Option<PathBuf> {
     let link = fs::read_to_string(dir.join(".git")).ok()?;
     let admin = PathBuf::from(link.strip_prefix("gitdir: ")?.trim_end_matches('\n'));
     Some(read_state(&admin).ok()??.checkout)

@@ -15,7 +15,7 @@ use crate::support::*;
 fn child() {
     isolate();
     let variable = |name: &str| std::env::var(name).unwrap();
-    let repository = Repository::open(Path::new(&variable("CHILD_REPO"))).unwrap();
+    let repository = Repository::reopen(Path::new(&variable("CHILD_REPO"))).unwrap();
     let dir = variable("CHILD_DIR");
     let dir = Path::new(&dir);
     let base: Snapshot = serde_json::from_str(&variable("CHILD_SNAPSHOT")).unwrap();
@@ -46,11 +46,16 @@ fn child() {
 
 /// Runs a child that dies at a fault point; `false` when it got by.
 fn killed(fixture: &Fixture, base: &Snapshot, does: &str, point: &str) -> bool {
+    killed_in(&fixture.repo, fixture, base, does, point)
+}
+
+/// [`killed`] in the repository that is opened from a place.
+pub fn killed_in(place: &Path, fixture: &Fixture, base: &Snapshot, does: &str, point: &str) -> bool {
     let status = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "faults::child", "--ignored", "--test-threads=1"])
         .env("AGENTS_FAULT", point)
         .env("CHILD_DOES", does)
-        .env("CHILD_REPO", &fixture.repo)
+        .env("CHILD_REPO", place)
         .env("CHILD_DIR", fixture.sandbox_dir())
         .env("CHILD_JOURNAL", fixture.journal())
         .env("CHILD_SNAPSHOT", serde_json::to_string(base).unwrap())
@@ -61,7 +66,7 @@ fn killed(fixture: &Fixture, base: &Snapshot, does: &str, point: &str) -> bool {
     status.signal() == Some(9)
 }
 
-fn points(prefix: &str) -> Vec<&'static str> {
+pub fn points(prefix: &str) -> Vec<&'static str> {
     let points: Vec<_> = fault::POINTS.iter().copied().filter(|point| point.starts_with(prefix)).collect();
     assert!(!points.is_empty());
     points

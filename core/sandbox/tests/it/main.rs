@@ -8,6 +8,7 @@ mod checkpoints;
 mod diffs;
 mod everything;
 mod faults;
+mod folders;
 mod noting;
 mod programs;
 mod properties;

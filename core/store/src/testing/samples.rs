@@ -67,6 +67,7 @@ pub fn plan(n: u64) -> Plan {
         sandboxes: vec![SandboxRef {
             resource_id: id(1),
             original: "/home/user/app".to_owned(),
+            store: None,
             path: "/home/user/.cleveragents/sandboxes/x".to_owned(),
             base_commit: "b".repeat(40),
             head_commit: "a".repeat(40),

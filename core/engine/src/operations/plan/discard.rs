@@ -60,7 +60,7 @@ impl Operation for Discard {
         }
         let mut removed = Vec::new();
         for checkout in checkouts(engine, &engine.plan(&id.to_string())?)? {
-            let gone = Repository::open(&checkout)
+            let gone = Repository::reopen(&checkout)
                 .and_then(|repository| agents_sandbox::cleanup(&repository, id, Removal::Discard))
                 .map_err(sandboxes::sandbox_error)?;
             removed.extend(gone.iter().map(|dir| dir.display().to_string()));
@@ -74,7 +74,7 @@ impl Operation for Discard {
 /// The checkouts that a plan may have a sandbox of: those it has recorded, and all of its projects, since a plan that was
 /// cancelled while its worker made one has recorded none.
 pub(crate) fn checkouts(engine: &Engine, plan: &Plan) -> Result<BTreeSet<PathBuf>> {
-    let mut found: BTreeSet<PathBuf> = plan.sandboxes.iter().map(|s| PathBuf::from(&s.original)).collect();
+    let mut found: BTreeSet<PathBuf> = plan.sandboxes.iter().map(|s| s.place().to_owned()).collect();
     let linked = engine.view(|r| {
         let mut linked = Vec::new();
         for name in &plan.projects {
@@ -84,7 +84,6 @@ pub(crate) fn checkouts(engine: &Engine, plan: &Plan) -> Result<BTreeSet<PathBuf
         }
         Ok(linked)
     })?;
-    let checkouts = linked.into_iter().filter(|resource| resource.resource_type == "git-checkout");
-    found.extend(checkouts.filter_map(|resource| resource.location).map(PathBuf::from));
+    found.extend(linked.iter().filter_map(|resource| sandboxes::place_of_resource(engine, resource)));
     Ok(found)
 }

@@ -77,7 +77,7 @@ pub struct StrategySummary {
 pub(super) fn sandbox_view(plan: &Plan) -> Option<SandboxView> {
     let first = plan.sandboxes.first()?;
     Some(SandboxView {
-        strategy: "git_worktree".to_owned(),
+        strategy: first.strategy().as_str().to_owned(),
         path: first.path.clone(),
         branch: sandboxes::branch_name(plan.plan_id),
         status: match plan.state {

@@ -232,10 +232,7 @@ impl Operation for Create {
             resources: ResourceCounts {
                 total: resources.len(),
                 indexed: 0,
-                sandboxable: resources
-                    .iter()
-                    .filter(|(r, _)| strategy(r) == SandboxStrategy::GitWorktree)
-                    .count(),
+                sandboxable: resources.iter().filter(|(r, _)| strategy(r) != SandboxStrategy::None).count(),
             },
             linked_resources: resources.iter().map(linked_view).collect(),
             invariants: (actor.is_some() || !own.is_empty()).then(|| Invariants {

@@ -61,7 +61,7 @@ fn view(resource: &Resource) -> ResourceView {
         capabilities: Capabilities {
             readable: true,
             writable: kind.is_some_and(|t| t.writable),
-            sandboxable: strategy == SandboxStrategy::GitWorktree,
+            sandboxable: strategy != SandboxStrategy::None,
             checkpointable: strategy != SandboxStrategy::None,
             sandbox_strategy: strategy.as_str().to_owned(),
         },

@@ -298,7 +298,7 @@ fn remove_sandboxes(engine: &Engine, plan: PlanId, folder: &Path) -> Result<(), 
     let told = |error: agents_domain::Error| error.message;
     let plan = engine.view(|r| r.plan(plan)).map_err(told)?.ok_or("no such plan is known")?;
     for checkout in crate::operations::plan::checkouts(engine, &plan).map_err(told)? {
-        let repository = Repository::open(&checkout)
+        let repository = Repository::reopen(&checkout)
             .map_err(|error| format!("its repository cannot be opened: {error}"))?;
         match agents_sandbox::cleanup(&repository, plan.plan_id, Removal::IfClean) {
             Ok(_) => {}
@@ -321,9 +321,9 @@ fn unknown_sandboxes(plan: PlanId, folder: &Path) -> Result<Vec<Repository>, Str
     let mut repositories = Vec::new();
     for dir in children(folder).into_iter().filter(|dir| dir.is_dir() && !is_hidden(dir)) {
         let at = dir.display();
-        let checkout = agents_sandbox::checkout_of(&dir)
+        let checkout = agents_sandbox::place_of(&dir)
             .ok_or_else(|| format!("{at} is no sandbox of ours: look at it, then remove it yourself"))?;
-        let opened = Repository::open(&checkout).and_then(|repository| {
+        let opened = Repository::reopen(&checkout).and_then(|repository| {
             let worktree = Worktree::open(&repository, &dir)?;
             Ok((worktree.dirty_paths()?, worktree.head()?, worktree.base().clone(), repository))
         });
