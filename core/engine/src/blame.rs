@@ -210,6 +210,7 @@ fn attribution(
         };
         let newer = taken.clone();
         let decisions = behind(engine, claims.iter().map(|c| c.segment.decision_id))?;
+        let known = Lineage::of(&decisions);
         for claim in claims {
             let lines = claim.segment.start..claim.segment.start + claim.segment.lines;
             if claim.segment.lines > 0 && lines.clone().any(|line| newer.contains(&line)) {
@@ -217,7 +218,7 @@ fn attribution(
                 continue;
             }
             taken.extend(lines);
-            out.extend(blamed(&plan, &decisions, claim));
+            out.extend(blamed(&plan, &known, claim));
         }
     }
     out.sort_by_key(|s| (s.start_line, s.end_line));
@@ -348,12 +349,12 @@ fn removed_by(line: u32, writes: &[(DecisionId, Vec<Hunk>)]) -> Option<DecisionI
     None
 }
 
-fn blamed(plan: &Plan, decisions: &BTreeMap<DecisionId, Decision>, claim: Claim) -> Option<BlamedSegment> {
-    let decision = decisions.get(&claim.segment.decision_id)?;
+fn blamed(plan: &Plan, known: &Lineage<'_>, claim: Claim) -> Option<BlamedSegment> {
+    let decision = known.get(claim.segment.decision_id)?;
     let Segment { start, lines, .. } = claim.segment;
-    let strategy = strategy_behind(decision, decisions);
+    let strategy = strategy_behind(decision, known);
     let by_a_person = |d: &Decision| d.decision_type == DecisionType::UserIntervention;
-    let standing = strategy.as_ref().and_then(|s| decisions.get(&s.decision_id));
+    let standing = strategy.as_ref().and_then(|s| known.get(s.decision_id));
     Some(BlamedSegment {
         start_line: start + 1,
         end_line: start + lines,
@@ -377,18 +378,39 @@ fn blamed(plan: &Plan, decisions: &BTreeMap<DecisionId, Decision>, claim: Claim)
     })
 }
 
+/// Decisions by their ids and by what stands in their place, so that looking up the choice behind one costs its chain and
+/// not all of them.
+pub(crate) struct Lineage<'d> {
+    decisions: &'d BTreeMap<DecisionId, Decision>,
+    replaced: BTreeMap<DecisionId, &'d Decision>,
+}
+
+impl<'d> Lineage<'d> {
+    pub fn of(decisions: &'d BTreeMap<DecisionId, Decision>) -> Self {
+        let mut replaced = BTreeMap::new();
+        for decision in decisions.values() {
+            if let Some(by) = decision.superseded_by {
+                replaced.entry(by).or_insert(decision);
+            }
+        }
+        Self { decisions, replaced }
+    }
+
+    pub fn get(&self, id: DecisionId) -> Option<&'d Decision> {
+        self.decisions.get(&id)
+    }
+}
+
 /// The choice of Strategize that a decision of Execute carries out: what stands of it, with the proposal's evidence.
-pub(crate) fn strategy_behind(
-    decision: &Decision,
-    decisions: &BTreeMap<DecisionId, Decision>,
-) -> Option<StrategyBehind> {
+pub(crate) fn strategy_behind(decision: &Decision, known: &Lineage<'_>) -> Option<StrategyBehind> {
+    let decisions = known.decisions;
     let mut at = decision;
     let mut proposal = None;
     // What a person put in its place, the last word first.
     let mut replaced_by = None;
     // Up through answers and what they answered; no chain is longer than there are decisions.
     for _ in 0..decisions.len() {
-        let before = decisions.values().find(|d| d.superseded_by == Some(at.decision_id));
+        let before = known.replaced.get(&at.decision_id).copied();
         if let Some(before) = before.filter(|_| at.decision_type != DecisionType::ImplementationChoice) {
             replaced_by.get_or_insert(at);
             at = before;

@@ -13,7 +13,7 @@ use agents_domain::plan::Plan;
 use agents_domain::provenance::{Segment, carry, hunks};
 use agents_sandbox::{CommitId, LineOrigin, Repository, SandboxError};
 
-use crate::blame::{segments_of, strategy_behind};
+use crate::blame::{Lineage, segments_of, strategy_behind};
 use crate::operations::plan::{BlamedSegment, StrategyBehind};
 use crate::sandboxes::{commit_id, sandbox_error};
 use crate::{Engine, clock};
@@ -63,9 +63,10 @@ pub(crate) fn note_of(
     }
     let by_id: BTreeMap<DecisionId, Decision> =
         decisions.iter().map(|d| (d.decision_id, d.clone())).collect();
+    let known = Lineage::of(&by_id);
     let mut noted: Vec<NotedDecision> = Vec::new();
     for decision in decisions.iter().filter(|d| behind.contains(&d.decision_id)) {
-        let strategy = strategy_behind(decision, &by_id);
+        let strategy = strategy_behind(decision, &known);
         noted.push(NotedDecision {
             id: decision.decision_id,
             decision_type: decision.decision_type.as_str().to_owned(),

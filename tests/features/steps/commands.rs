@@ -290,6 +290,25 @@ fn has_event(story: &mut Story, kind: String) {
     assert!(kinds.contains(&&kind), "{kinds:?}");
 }
 
+/// Counted along the events, which are in the order of the transactions that took and gave back each slot.
+#[then(expr = "at most {int} plans were worked on at a time, and {int} at some time")]
+fn at_a_time(story: &mut Story, most: usize, reached: usize) {
+    let mut at_work = std::collections::BTreeSet::new();
+    let mut peak = 0;
+    for (plan, kind, facts) in agents_e2e::Records::all_events(story.world.data()) {
+        if kind != "plan.state_changed" {
+            continue;
+        }
+        if facts["to"]["state"] == "processing" && facts["awaiting"].is_null() {
+            at_work.insert(plan);
+        } else {
+            at_work.remove(&plan);
+        }
+        peak = peak.max(at_work.len());
+    }
+    assert!(peak <= most && peak >= reached, "{peak} plans were worked on at a time");
+}
+
 #[when(expr = "{string} names the first checkpoint of the decision about {string}")]
 fn named_checkpoint(story: &mut Story, name: String, about: String) {
     named_decision(story, name.clone(), about);

@@ -161,3 +161,50 @@ Feature: Generate tests until there are enough
       """
     Then the answer has
       | /plans | 0 items |
+
+  Scenario: What runs can be watched from another terminal
+    Given the repository "gate" with
+      | README | Closed\n |
+    And the file "waits.yaml"
+      """
+      name: local/waits
+      description: As long as the gate is closed
+      shell: until test -e $REPO(gate)/open; do sleep 0.05; done
+      timeout: 120
+      validation: {mode: required}
+      """
+    When this runs in bash
+      """
+      A() { agents --format json "$@"; }
+      {
+          A action create --config generate-tests.yaml
+          A validation add --config waits.yaml --required
+          A validation attach --project local/api-service local/api-service-repo local/waits
+      } >registered.json
+      P=$(A plan use --detach --automation-profile trusted --arg target_module=src/auth \
+          local/generate-tests local/api-service | jq -r .data.plan_id)
+      seen=
+      for try in $(seq 600); do
+          A plan status "$P" >status.json
+          seen=$(jq -r '"\(.data.phase)/\(.data.state) \(.data.execution.tool_calls)"' status.json)
+          [ "$seen" != "execute/processing 3" ] || break
+          sleep 0.05
+      done
+      echo "$seen"
+      jq -c '[.data.progress[].status]' status.json
+      jq -c '[.status, .exit_code, .messages[-1].text]' status.json
+      jq -c '[.data.timing, .data.execution, .data.cost] | map(keys | length > 0)' status.json
+      jq -c '[.data.timing.elapsed, .data.execution.files_modified, .data.cost.tokens_used] | map(. != null)' status.json
+      touch $REPO(gate)/open
+      A plan follow "$P" >/dev/null
+      A plan status "$P" | jq -c '[.data.phase, .data.state, .data.awaiting.kind]'
+      """
+    Then it prints
+      """
+      execute/processing 3
+      ["done","running","waiting"]
+      ["ok",0,"Status refreshed"]
+      [true,true,true]
+      [true,true,true]
+      ["execute","complete","apply_approval"]
+      """

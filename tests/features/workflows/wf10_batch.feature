@@ -109,6 +109,7 @@ Feature: Format fifteen packages of one repository without anybody watching
       local/pkg-workers execute errored
       does not parse
       """
+    And at most 4 plans were worked on at a time, and 2 at some time
     And the repository "monorepo" has 14 new commits and nothing else, changing
       | M | packages/auth/main.py    |
       | M | packages/billing/main.py |

@@ -372,6 +372,24 @@ pub struct ActorFailure {
     pub hints: Vec<String>,
 }
 
+impl ActorFailure {
+    /// The category of what is correct in form and wrong in what it means, such as an interface that others rely on.
+    pub const SEMANTIC: &'static str = "semantic";
+
+    /// What a semantic guard raises: the changes that break something, and what they break. It fails the step, which is
+    /// tried again from the last checkpoint where the profile lets it.
+    pub fn semantic(message: impl Into<String>, changes: &[String], affected: &[String]) -> Self {
+        let listed =
+            |what: &str, of: &[String]| (!of.is_empty()).then(|| format!("{what}: {}", of.join(", ")));
+        Self {
+            message: message.into(),
+            category: Self::SEMANTIC.to_owned(),
+            transient: false,
+            hints: [listed("changes", changes), listed("affected", affected)].into_iter().flatten().collect(),
+        }
+    }
+}
+
 /// What an actor may look at.
 pub trait ActorHost: Send + Sync {
     /// The sandboxes of the plan's resources.

@@ -65,7 +65,11 @@ pub(crate) fn scope(engine: &Engine, r: &dyn Reader, facts: &Facts, target: &Dec
         Phase::Strategize => {
             // Without work to take back there is nothing that could be out of reach.
             if !facts.changes.is_empty() {
-                tier = tier_of(engine, r, &facts.plan, None)?.tier;
+                let verdict = tier_of(engine, r, &facts.plan, None)?;
+                tier = verdict.tier;
+                warnings.extend(
+                    verdict.reasons.into_iter().map(|why| format!("Not everything can be taken back: {why}")),
+                );
             }
             whole_execute(facts, target, &in_execute)?
         }

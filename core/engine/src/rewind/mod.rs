@@ -20,7 +20,7 @@ use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::{ChangeId, DecisionId, PlanId, ResourceId};
 use agents_domain::plan::children::Spawn;
 use agents_domain::plan::{Phase, Plan, State};
-use agents_domain::ports::store::{ActorRun, PlanFilter, PlanRow, Reader, StoreResult, Writer};
+use agents_domain::ports::store::{ActorRun, PlanRow, Reader, StoreResult, Writer};
 use agents_domain::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub(crate) struct Facts {
     pub changes: Vec<Change>,
     pub calls: Vec<ToolCall>,
     pub checkpoints: Vec<Checkpoint>,
-    /// Every plan that has a parent.
+    /// Every plan below it.
     pub family: Vec<PlanRow>,
     pub spawns: Vec<Spawn>,
     /// Writes by which work of a child plan was taken in, with the child.
@@ -45,13 +45,12 @@ pub(crate) struct Facts {
 impl Facts {
     pub fn load(r: &dyn Reader, id: PlanId) -> StoreResult<Option<Self>> {
         let Some(plan) = r.plan(id)? else { return Ok(None) };
-        let all = r.plan_rows(&PlanFilter::default())?;
         let mut facts = Self {
             decisions: r.decisions(id)?,
             changes: r.changes(id)?,
             calls: r.tool_calls(id)?,
             checkpoints: r.checkpoints(id)?,
-            family: all.into_iter().filter(|row| row.parent_plan_id.is_some()).collect(),
+            family: below(r, id)?,
             spawns: r.spawns(id)?,
             taken_in: BTreeMap::new(),
             plan,
@@ -68,6 +67,18 @@ impl Facts {
     pub fn decision(&self, id: DecisionId) -> Option<&Decision> {
         self.decisions.iter().find(|d| d.decision_id == id)
     }
+}
+
+/// Every plan below a plan, level by level.
+fn below(r: &dyn Reader, plan: PlanId) -> StoreResult<Vec<PlanRow>> {
+    let mut found: Vec<PlanRow> = r.child_rows(plan)?;
+    let mut next = 0;
+    while let Some(row) = found.get(next) {
+        let children = r.child_rows(row.plan_id)?;
+        found.extend(children);
+        next += 1;
+    }
+    Ok(found)
 }
 
 /// The run of the actor just before the step that recorded a decision; `None` for what the engine recorded.

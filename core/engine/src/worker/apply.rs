@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{Stop, Worker};
 use crate::Engine;
-use crate::blame::strategy_behind;
+use crate::blame::{Lineage, strategy_behind};
 use crate::children;
 use crate::notes;
 use crate::operations::plan::apply_refused;
@@ -320,11 +320,12 @@ fn with_children(r: &dyn Reader, plan: PlanId) -> StoreResult<Vec<Decision>> {
 /// The plan, and the decisions behind the changes that still stand.
 fn trailers(plan: &Plan, decisions: &[Decision], changes: &[Change]) -> Vec<(String, String)> {
     let by_id = decisions.iter().map(|d| (d.decision_id, d.clone())).collect();
+    let known = Lineage::of(&by_id);
     let behind: HashSet<_> = changes.iter().map(|c| c.decision_id).collect();
     let mut trailers = vec![(PLAN_TRAILER.to_owned(), plan.plan_id.to_string())];
     for decision in decisions.iter().filter(|d| behind.contains(&d.decision_id)).take(TRAILERS) {
         let chosen =
-            strategy_behind(decision, &by_id).map_or_else(|| decision.chosen_option.clone(), |s| s.chosen);
+            strategy_behind(decision, &known).map_or_else(|| decision.chosen_option.clone(), |s| s.chosen);
         let chosen = chosen.lines().next().unwrap_or_default();
         trailers.push((DECISION_TRAILER.to_owned(), format!("{} {chosen}", decision.decision_id)));
     }

@@ -10,6 +10,7 @@ mod family;
 pub(crate) mod guarding;
 mod host;
 mod invariants;
+mod kinship;
 mod looking;
 mod merging;
 mod pool;
@@ -20,11 +21,11 @@ mod subplan;
 mod validate;
 
 pub(crate) use apply::{preflight as apply_preflight, refuse_half_made};
-pub(crate) use children::{
+pub(crate) use family::unapplied_before;
+pub(crate) use kinship::{
     answered, cancel_all as cancel_children, commanded as command_children, moved as child_moved,
     start_over as start_children_over,
 };
-pub(crate) use family::unapplied_before;
 pub(crate) use merging::{MERGE, MERGE_KEY};
 pub(crate) use rewind::edits_in_sandboxes;
 pub(crate) use steps::known;

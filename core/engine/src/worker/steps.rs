@@ -305,8 +305,9 @@ impl Worker<'_> {
     /// Tries a step again after a while when that may help, else fails it.
     async fn step_failed(&self, plan: &Plan, mut run: ActorRun, failure: ActorFailure) -> Result<(), Stop> {
         let mut recorded = self.failure(plan, &run, failure.message);
+        // Another try of the same step helps only against what passes; from the last checkpoint a guard may be content.
+        recorded.recoverable = failure.transient || failure.category == ActorFailure::SEMANTIC;
         recorded.category = failure.category;
-        recorded.recoverable = failure.transient;
         recorded.hints = failure.hints;
         let allowed = u32::try_from(self.engine.config.integer("plan.tool.max-retries", None)).unwrap_or(0);
         if !failure.transient || run.retries >= allowed {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
 mod attached;
+mod attacks;
 mod automatic;
 mod checkpoints;
 mod child_plans;
@@ -14,6 +15,7 @@ mod corrections_hindered;
 mod corrections_random;
 mod corrections_told;
 mod events;
+mod failing_steps;
 mod folders;
 mod harness;
 mod init;

@@ -36,6 +36,7 @@ pub(super) fn append(
     let state_ref = engine.store.put_blob(b"null")?;
     let output = engine.write(|w| {
         let mut plan = w.plan(id)?.ok_or_else(|| crate::lookup::missing_plan(id))?;
+        refuse_while_executing(w, plan.root_plan_id)?;
         advance(engine, w, &mut plan, &Event::CorrectAppend)?;
         let attempt_id = CorrectionId::from_ulid(clock::ulid());
         let context = ContextSnapshot {
@@ -138,7 +139,7 @@ fn check(engine: &Engine, plan: &Plan, target: &Decision) -> Result<()> {
     let decisions = engine.view(|r| r.decisions(plan.plan_id))?;
     tree::affected(target.decision_id, &decisions, &[])?;
     machine::step(&plan.status(), &Event::CorrectAppend, &records::context_of(plan), clock::now())?;
-    refuse_while_executing(engine, &engine.view(|r| r.executing_corrections(plan.root_plan_id))?)
+    engine.look(|r| refuse_while_executing(r, plan.root_plan_id))
 }
 
 fn detail(artifacts: usize) -> AppendDetail {

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::project_text;
-use crate::blame::Trail;
+use crate::blame::{Lineage, Trail};
 use crate::drift::{self, Drift};
 use crate::{Engine, Operation, blame, sandboxes};
 
@@ -136,10 +136,10 @@ impl Operation for Diff {
         let behind = blame::trails(engine, plan.plan_id)?;
         let decisions_of_plan: BTreeMap<DecisionId, Decision> =
             engine.view(|r| r.decisions(plan.plan_id))?.into_iter().map(|d| (d.decision_id, d)).collect();
+        let known = Lineage::of(&decisions_of_plan);
         for (resource_id, diff) in &diffs {
             let trail = behind.get(&(*resource_id, diff.path.clone()));
-            let hunks: Vec<HunkView> =
-                diff.hunks.iter().map(|hunk| hunk_view(hunk, trail, &decisions_of_plan)).collect();
+            let hunks: Vec<HunkView> = diff.hunks.iter().map(|hunk| hunk_view(hunk, trail, &known)).collect();
             let sandbox = plan.sandboxes.iter().find(|sandbox| sandbox.resource_id == *resource_id);
             let sandbox_path = sandbox.map(|sandbox| Path::new(&sandbox.path).join(&diff.path));
             let mut decisions: Vec<DecisionId> = hunks.iter().flat_map(|h| h.decisions.clone()).collect();
@@ -182,7 +182,7 @@ impl Operation for Diff {
     }
 }
 
-fn hunk_view(hunk: &DiffHunk, trail: Option<&Trail>, known: &BTreeMap<DecisionId, Decision>) -> HunkView {
+fn hunk_view(hunk: &DiffHunk, trail: Option<&Trail>, known: &Lineage<'_>) -> HunkView {
     let text = |kind: &str| hunk.lines.iter().filter(|l| l.kind == kind).map(|l| l.text.clone()).collect();
     let behind = |line: &DiffLine| match (line.kind.as_str(), line.old, line.new) {
         ("-", Some(old), _) => trail?.taken_by(old.saturating_sub(1)),
@@ -194,7 +194,7 @@ fn hunk_view(hunk: &DiffHunk, trail: Option<&Trail>, known: &BTreeMap<DecisionId
     let decisions: BTreeSet<DecisionId> = lines.iter().filter_map(|line| line.decision_id).collect();
     let reasons = decisions
         .iter()
-        .filter_map(|id| known.get(id))
+        .filter_map(|id| known.get(*id))
         .map(|d| blame::strategy_behind(d, known).map_or_else(|| d.chosen_option.clone(), |s| s.chosen))
         .collect();
     HunkView {

@@ -33,6 +33,8 @@ pub struct ErrorsOutput {
     pub retry_count: u32,
     pub max_retries: u32,
     pub is_retriable: bool,
+    /// What the failure is about, or may help, as whoever failed said it.
+    pub error_hints: Vec<String>,
     /// What may be done now, as whole commands.
     pub recovery_hints: Vec<RecoveryHint>,
     /// What failed earlier and was dealt with by a decision.
@@ -74,6 +76,9 @@ pub struct PastFailure {
     #[serde(flatten)]
     pub shape: FailureShape,
     pub message: String,
+    /// What it is about, or may help.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
     pub outcome: String,
     pub created: String,
 }
@@ -101,6 +106,7 @@ impl Operation for Errors {
             retry_count: failure.map_or(0, |f| f.retries),
             max_retries: plan.profile.profile.safety.max_retries_per_step,
             is_retriable: failure.is_some_and(|f| f.recoverable),
+            error_hints: failure.map(|f| f.hints.clone()).unwrap_or_default(),
             recovery_hints: failure.map_or_else(Vec::new, |_| recovery_hints(&plan, &decisions)),
             patterns,
             failures: failures
@@ -110,6 +116,7 @@ impl Operation for Errors {
                     step: failure.step,
                     shape: failure.shape,
                     message: failure.message,
+                    hints: failure.hints,
                     outcome: failure.outcome,
                     created: failure.created_at.seconds_rfc3339(),
                 })

@@ -33,6 +33,8 @@ pub struct GuardOutput {
     /// The level that named the profile.
     pub source: String,
     pub read_only: bool,
+    /// Whatever a tool writes can be taken back: checkpoints are made, and the profile lets nothing else write.
+    pub rollback_enabled: bool,
     /// The computed confidence of the phase: the least of its open decisions.
     pub confidence: f64,
     pub gates: Vec<GateState>,
@@ -114,6 +116,8 @@ impl Operation for Guard {
             profile: profile.name.clone(),
             source: plan.profile.source.clone(),
             read_only: plan.read_only,
+            rollback_enabled: profile.safety.require_checkpoints
+                && crate::checkpoints::enabled(engine, &plan),
             confidence,
             next: next(&plan, &gates, &tools),
             safety: profile.safety.clone(),

@@ -269,6 +269,7 @@ impl Operation for Cancel {
 
     fn run(self, engine: &Engine) -> Result<CancelOutput> {
         let id = engine.plan_id(&self.plan)?;
+        super::words_of("reason", self.reason.as_deref().unwrap_or_default())?;
         let (plan, files, checkpoints, child_plans) = engine.write(|w| {
             let mut plan = w.plan(id)?.ok_or_else(|| crate::lookup::missing_plan(id))?;
             worker::refuse_half_made(engine, &plan)?;

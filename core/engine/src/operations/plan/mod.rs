@@ -50,8 +50,8 @@ pub use status::{Status, StatusOutput};
 pub use tree::{Tree, TreeNode, TreeOutput};
 pub use validations::{Summary as ValidationSummary, ValidationView};
 
-use agents_domain::Timestamp;
 use agents_domain::plan::{Phase, Plan, State};
+use agents_domain::{Error, Result, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -140,4 +140,20 @@ fn phase_progress(plan: &Plan) -> Vec<PhaseProgress> {
 /// Milliseconds a plan took so far, or in all.
 fn elapsed(plan: &Plan, now: Timestamp) -> u64 {
     plan.completed_at.unwrap_or(now).millis_since(plan.created_at)
+}
+
+/// The longest text of a person's that is taken, in bytes.
+const MAX_WORDS: usize = 64 * 1024;
+
+/// What a person said, without the space around it; too much of it is refused. `what` names it: `guidance`.
+fn words_of<'t>(what: &str, text: &'t str) -> Result<&'t str> {
+    let text = text.trim();
+    if text.len() > MAX_WORDS {
+        return Err(Error::validation(format!(
+            "the {what} has {} bytes; at most {MAX_WORDS} are taken",
+            text.len()
+        ))
+        .suggest("name a file that says the rest"));
+    }
+    Ok(text)
 }

@@ -72,7 +72,7 @@ impl Operation for Prompt {
     type Output = PromptOutput;
 
     fn run(self, engine: &Engine) -> Result<PromptOutput> {
-        let text = self.guidance.trim().to_owned();
+        let text = super::words_of("guidance", &self.guidance)?.to_owned();
         if text.is_empty() {
             return Err(Error::validation("the guidance is empty")
                 .suggest("agents plan prompt <PLAN> \"<GUIDANCE>\""));

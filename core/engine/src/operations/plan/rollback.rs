@@ -130,6 +130,7 @@ impl Operation for Rollback {
                 return Err(Error::invalid_state(format!("plan {id} moved on in the meantime; try again"))
                     .suggest(format!("agents plan status {id}")));
             }
+            refuse_while_executing(w, plan.root_plan_id)?;
             let redo = way_forward(engine, w, &plan, checkpoint)?;
             advance(engine, w, &mut plan, &Event::Rollback)?;
             let why = format!("its parent went back to {}", checkpoint.checkpoint_id);
@@ -177,7 +178,7 @@ fn refuse(engine: &Engine, plan: &Plan) -> Result<()> {
         },
     )?;
     worker::refuse_half_made(engine, plan)?;
-    refuse_while_executing(engine, &engine.view(|r| r.executing_corrections(plan.root_plan_id))?)?;
+    engine.look(|r| refuse_while_executing(r, plan.root_plan_id))?;
     if engine.view(|r| r.rewind(id))?.is_some() {
         return Err(Error::invalid_state(format!("plan {id} is being taken back already"))
             .suggest(format!("agents plan follow {id}")));

@@ -7,7 +7,7 @@ use agents_engine::Engine;
 use agents_engine::operations::plan::{Artifacts, CorrectionDiff, Diff, DiffOutput, Errors, Tree, TreeNode};
 use serde_json::Value;
 
-use crate::commands::{json, listed};
+use crate::commands::{bullets, json, listed};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Kind, Output, Row, Styled, Tone, col, dim, human, id, own, prose};
 use crate::run::Run;
@@ -202,6 +202,9 @@ pub fn errors(run: &Run, plan: &str) -> Outcome {
             .pick(&data, "error_phase", "Phase", Kind::Text)
             .row("Retries", format!("{}/{}", found.retry_count, found.max_retries))
             .pick(&data, "is_retriable", "Retriable", Kind::Auto);
+        if !found.error_hints.is_empty() {
+            bullets(&out.panel(None, "Hints"), found.error_hints.iter().map(String::as_str));
+        }
         let panel = out.panel(None, "Recovery");
         for hint in &found.recovery_hints {
             panel

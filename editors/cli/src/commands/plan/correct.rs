@@ -1,5 +1,6 @@
 //! `agents plan correct` and `agents plan rollback`: show what would be taken back, ask, and follow the plan.
 
+use agents_domain::plan::State;
 use agents_engine::operations::plan::{Correct, Rollback};
 use serde_json::{Value, json};
 
@@ -61,18 +62,17 @@ pub fn correct(run: &Run, args: CorrectArgs) -> Outcome {
         });
         return Ok(());
     }
+    // What is added to an applied plan goes its own way.
+    let alone = corrected.queued.as_ref().filter(|_| corrected.state == State::Applied);
+    let followed = alone.map_or(plan, |queued| queued.child_plan_id);
+    let standing = follow::until_pause(run, &engine, followed, since)?;
     if !reverts {
-        out.hint(
-            "Next Steps",
-            [
-                format!("agents plan tree {plan}"),
-                format!("agents plan follow {}", text(&data["queued"], "child_plan_id")),
-            ],
-        );
-        out.ok("Append correction queued");
-        return Ok(());
+        if followed == plan {
+            refresh(&mut data, &standing)?;
+            out.set_data(data);
+        }
+        return conclude(run, &engine, &standing, "Append correction queued");
     }
-    let standing = follow::until_pause(run, &engine, plan, since)?;
     refresh(&mut data, &standing)?;
     if data["sandbox_rollback"]["status"] == "queued" {
         data["sandbox_rollback"]["status"] = json!(if standing.rewinding { "queued" } else { "restored" });

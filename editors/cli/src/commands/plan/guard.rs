@@ -51,6 +51,7 @@ pub fn run(run: &Run, args: GuardArgs) -> Outcome {
     out.panel(None, "Safety")
         .pick(&data, "safety.require_sandbox", "Sandbox", Kind::Auto)
         .pick(&data, "safety.require_checkpoints", "Checkpoints", Kind::Auto)
+        .pick(&data, "rollback_enabled", "Rollback", Kind::Auto)
         .pick(&data, "safety.allow_unsafe_tools", "Unsafe Tools", Kind::Auto)
         .pick(&data, "safety.require_human_approval", "Each Step Asks", Kind::Auto)
         .row("Retries Per Step", found.safety.max_retries_per_step.to_string());

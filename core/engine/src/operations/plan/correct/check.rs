@@ -87,8 +87,7 @@ pub(super) fn preview(engine: &Engine, target: &Decision, guidance: &str) -> Res
     let facts = engine.view(|r| Facts::load(r, id))?.ok_or_else(|| crate::lookup::missing_plan(id))?;
     let plan = &facts.plan;
     let free = engine
-        .view(|r| r.executing_corrections(plan.root_plan_id))
-        .and_then(|executing| refuse_while_executing(engine, &executing))
+        .look(|r| refuse_while_executing(r, plan.root_plan_id))
         .and_then(|()| worker::refuse_half_made(engine, plan));
     let checked = engine.look(|r| check(engine, r, &facts, target, guidance));
     let (scope, again, refused) = match (checked, free) {

@@ -5,22 +5,21 @@ mod cost;
 mod revert;
 
 use agents_domain::checkpoint::Tier;
-use agents_domain::correction::{CorrectionAttempt, CorrectionMode};
+use agents_domain::correction::CorrectionMode;
 use agents_domain::decision::DecisionType;
 use agents_domain::ids::{CorrectionId, DecisionId, PlanId};
 use agents_domain::plan::machine::AllowedAction;
 use agents_domain::plan::{Awaiting, Phase, Plan, State};
+use agents_domain::ports::store::Reader;
 use agents_domain::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::words_of;
 pub(super) use revert::cancel_children;
 
 use crate::records;
 use crate::{Engine, Operation};
-
-/// The longest guidance that is taken, in bytes.
-const MAX_GUIDANCE: usize = 64 * 1024;
 
 /// Corrects a decision: takes back what hangs on it and decides that anew, or adds work to it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -211,17 +210,10 @@ impl Operation for Correct {
 
 impl Correct {
     fn checked_guidance(&self) -> Result<String> {
-        let text = self.guidance.trim();
+        let text = words_of("guidance", &self.guidance)?;
         if text.is_empty() {
             return Err(Error::validation("the guidance is empty: say what shall be decided instead")
                 .suggest(format!("agents plan explain {}  # lists the options", self.decision)));
-        }
-        if text.len() > MAX_GUIDANCE {
-            return Err(Error::validation(format!(
-                "the guidance has {} bytes; at most {MAX_GUIDANCE} are taken",
-                text.len()
-            ))
-            .suggest("name a file that says the rest"));
         }
         Ok(text.to_owned())
     }
@@ -257,9 +249,11 @@ impl CorrectOutput {
 }
 
 /// Another correction of the same tree of plans is under way: being taken back, or worked on.
-pub(super) fn refuse_while_executing(engine: &Engine, executing: &[CorrectionAttempt]) -> Result<()> {
-    for attempt in executing {
-        let (plan, rewinds) = engine.view(|r| Ok((r.plan(attempt.plan_id)?, r.rewind(attempt.plan_id)?)))?;
+///
+/// To be asked in the transaction that records one: two commands at the same time must not both find that there is none.
+pub(super) fn refuse_while_executing(r: &dyn Reader, root: PlanId) -> Result<()> {
+    for attempt in r.executing_corrections(root)? {
+        let (plan, rewinds) = (r.plan(attempt.plan_id)?, r.rewind(attempt.plan_id)?);
         if rewinds.is_some() || plan.is_some_and(|plan| plan.status().wants_worker()) {
             return Err(Error::invalid_state(format!(
                 "correction {} of plan {} is still being carried out: correct again when the plan pauses",

@@ -26,11 +26,10 @@ pub(super) fn revert(engine: &Engine, target: &Decision, guidance: &str) -> Resu
     let id = target.plan_id;
     let plan = engine.plan(&id.to_string())?;
     worker::refuse_half_made(engine, &plan)?;
-    let executing = engine.view(|r| r.executing_corrections(plan.root_plan_id))?;
-    refuse_while_executing(engine, &executing)?;
     let words = json!({ "guidance": guidance, "corrects": target.decision_id });
     let context_ref = engine.store.put_blob(words.to_string().as_bytes())?;
     let (output, cancelled) = engine.write(|w| {
+        refuse_while_executing(w, plan.root_plan_id)?;
         let facts = Facts::load(w, id)?.ok_or_else(|| crate::lookup::missing_plan(id))?;
         let planned = check(engine, w, &facts, target, guidance)?;
         for overtaken in w.executing_corrections(facts.plan.root_plan_id)? {
