@@ -10,8 +10,8 @@ mod settings;
 mod yaml;
 
 pub use entity::{
-    EntityKind, KINDS, LoadResult, Loaded, Registry, kind_of, language_hints, load_action,
-    load_automation_profile, load_language_server, load_validation,
+    EntityKind, KINDS, LoadResult, Loaded, Reading, Registry, kind_of, language_hints, load_action,
+    load_actor, load_automation_profile, load_language_server, load_validation,
 };
 pub use nearest::nearest;
 pub use problem::{Fix, MAX_FILE_BYTES, Problem, Severity, decode, read_file, read_settings, to_error};

@@ -3,6 +3,7 @@
 //! Pure: nothing here does I/O, spawns a task or reads a clock. What needs the outside is a trait in [`ports`].
 
 pub mod action;
+pub mod actor;
 pub mod catalogue;
 pub mod changes;
 pub mod checkpoint;
@@ -27,6 +28,7 @@ pub mod provenance;
 pub mod redact;
 pub mod replay;
 pub mod resource;
+pub mod template;
 pub mod text;
 pub mod time;
 pub mod tree;

@@ -323,7 +323,7 @@ fn symbols(node: &Node) -> Vec<Symbol> {
             NodeKind::Text(_) => Shape::Text,
             NodeKind::Number(_) => Shape::Number,
             NodeKind::Bool(_) => Shape::Truth,
-            NodeKind::Null => Shape::Nothing,
+            NodeKind::Null | NodeKind::Open(_) => Shape::Nothing,
         },
         bytes: key.start..value.bytes.end.max(key.end),
         key,

@@ -4,6 +4,7 @@
 //! problems of a step are reported together. Texts with `${NAME}` or `{{ name }}` stay as they are written.
 
 mod action;
+mod actor;
 mod automation_profile;
 mod language_server;
 mod validation;
@@ -15,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use action::load_action;
+pub use actor::{Reading, load_actor};
 pub use automation_profile::load_automation_profile;
 pub use language_server::{language_hints, load_language_server};
 pub use validation::load_validation;
@@ -105,7 +107,7 @@ impl Registry {
 
 /// Every kind of entity file there is.
 pub const KINDS: &[EntityKind] =
-    &[action::KIND, automation_profile::KIND, language_server::KIND, validation::KIND];
+    &[action::KIND, actor::KIND, automation_profile::KIND, language_server::KIND, validation::KIND];
 
 /// The kind of a file by its keys; `None` when it looks like none of them.
 pub fn kind_of(text: &str) -> Option<&'static EntityKind> {

@@ -1,6 +1,7 @@
 //! YAML as a tree in which every key and value knows its place, so that an error can point at it.
 
 mod compose;
+mod origin;
 pub(crate) mod schema;
 pub(crate) mod template;
 
@@ -10,6 +11,7 @@ use agents_domain::text::{LineIndex, Range, TextEdit};
 use serde_json::Value;
 
 pub(crate) use compose::compose;
+pub(crate) use origin::{Origin, Piece};
 
 use crate::{Fix, Problem, Severity};
 
@@ -28,6 +30,8 @@ pub(crate) enum NodeKind {
     Bool(bool),
     Number(serde_json::Number),
     Text(String),
+    /// A text whose value is not known yet: it has variables or templates. It fits everywhere.
+    Open(String),
     List(Vec<Node>),
     Map(Vec<Entry>),
 }
@@ -93,7 +97,7 @@ impl Node {
             NodeKind::Null => Value::Null,
             NodeKind::Bool(b) => Value::Bool(*b),
             NodeKind::Number(n) => Value::Number(n.clone()),
-            NodeKind::Text(t) => Value::String(t.clone()),
+            NodeKind::Text(t) | NodeKind::Open(t) => Value::String(t.clone()),
             NodeKind::List(items) => items.iter().map(Self::to_json).collect(),
             NodeKind::Map(entries) => entries.iter().map(|e| (e.key.clone(), e.value.to_json())).collect(),
         }
@@ -105,7 +109,7 @@ impl Node {
             NodeKind::Null => "nothing".to_owned(),
             NodeKind::Bool(b) => format!("the truth value `{b}`"),
             NodeKind::Number(n) => format!("the number {n}"),
-            NodeKind::Text(t) => format!("the text `{}`", shorten(t)),
+            NodeKind::Text(t) | NodeKind::Open(t) => format!("the text `{}`", shorten(t)),
             NodeKind::List(_) => "a list".to_owned(),
             NodeKind::Map(_) => "a mapping".to_owned(),
         }
@@ -124,6 +128,8 @@ pub(crate) struct Source<'a> {
     pub text: &'a str,
     pub file: &'a str,
     index: LineIndex,
+    /// Where the text came from, when it was made from another by a template; `index` is of that one then.
+    origin: Option<Origin>,
     pub problems: Vec<Problem>,
 }
 
@@ -132,10 +138,16 @@ const MAX_PROBLEMS: usize = 200;
 
 impl<'a> Source<'a> {
     pub fn new(text: &'a str, file: &'a str) -> Self {
-        Self { text, file, index: LineIndex::new(text), problems: Vec::new() }
+        Self { text, file, index: LineIndex::new(text), origin: None, problems: Vec::new() }
+    }
+
+    /// A text that a template made from `written`; places are those of what was written.
+    pub fn rendered(text: &'a str, file: &'a str, written: &str, origin: Origin) -> Self {
+        Self { text, file, index: LineIndex::new(written), origin: Some(origin), problems: Vec::new() }
     }
 
     pub fn range(&self, bytes: &Bytes<usize>) -> Range {
+        let bytes = self.origin.as_ref().map_or_else(|| bytes.clone(), |origin| origin.of(bytes).0);
         Range { start: self.index.position(bytes.start), end: self.index.position(bytes.end) }
     }
 
@@ -174,7 +186,8 @@ impl<'a> Source<'a> {
     pub fn fix(&mut self, title: impl Into<String>, bytes: &Bytes<usize>, new_text: impl Into<String>) {
         let edit = TextEdit { range: self.range(bytes), new_text: new_text.into() };
         // Of a full list, the last need not be the one that was meant.
-        if self.is_full() {
+        // What a template made cannot be edited.
+        if self.is_full() || self.origin.as_ref().is_some_and(|origin| !origin.of(bytes).1) {
             return;
         }
         if let Some(last) = self.problems.last_mut() {

@@ -84,6 +84,14 @@ impl<'s> Schema<'s> {
         self.here.get("items").map(|s| self.at(s))
     }
 
+    /// What values of keys are that it does not name, where it says so.
+    pub fn rest(self) -> Option<Schema<'s>> {
+        self.here
+            .get("additionalProperties")
+            .filter(|schema| schema.is_object())
+            .map(|schema| self.at(schema))
+    }
+
     /// What a person starts from where a value is missing, as YAML.
     fn starter(self) -> String {
         if let Some(default) = self.default() {
@@ -156,6 +164,11 @@ pub(crate) fn drop_empty(node: &mut Node, schema: Schema<'_>) {
                 }
             }
         }
+        NodeKind::Map(entries) => {
+            if let Some(inner) = schema.rest() {
+                entries.iter_mut().for_each(|entry| drop_empty(&mut entry.value, inner));
+            }
+        }
         NodeKind::List(items) => {
             if let Some(inner) = schema.items() {
                 items.iter_mut().for_each(|item| drop_empty(item, inner));
@@ -167,6 +180,9 @@ pub(crate) fn drop_empty(node: &mut Node, schema: Schema<'_>) {
 
 /// Reports whatever in `node` the schema does not allow.
 pub(crate) fn check(node: &Node, schema: Schema<'_>, path: &str, source: &mut Source<'_>) {
+    if matches!(node.kind, NodeKind::Open(_)) {
+        return;
+    }
     if let Some(choices) = schema.choices() {
         return check_choice(node, &choices, path, source);
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 mod action;
+mod actor;
 mod automation_profile;
 mod editing;
 mod language_server;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::BoxFuture;
 use super::language_servers::LanguageWorkspace;
-use super::tool::ToolSpec;
+use super::tool::{LocalTool, ToolSpec};
 use crate::QualifiedName;
 use crate::changes::{Change, FileDiff};
 use crate::decision::{Alternative, Decision, DecisionType, ResourceRef};
@@ -42,6 +42,16 @@ pub trait Actor: Send + Sync {
         _arguments: &std::collections::BTreeMap<String, Value>,
     ) -> std::result::Result<Lent, String> {
         Ok(Lent::default())
+    }
+
+    /// The tools of its own that its requests may name besides registered ones.
+    fn local_tools(&self) -> Vec<LocalTool> {
+        Vec::new()
+    }
+
+    /// The skills whose tools it may call; which of its parts may call which is its own matter.
+    fn skills(&self) -> Vec<QualifiedName> {
+        Vec::new()
     }
 }
 
@@ -414,6 +424,14 @@ pub trait ActorHost: Send + Sync {
     /// The tools this actor may call in this phase, sorted by name.
     fn tools(&self) -> Vec<ToolSpec> {
         Vec::new()
+    }
+
+    /// The tools of some skills, each once, sorted by name: of [`tools`](Self::tools), those a part of an actor may call.
+    fn tools_of(&self, skills: &[QualifiedName]) -> std::result::Result<Vec<ToolSpec>, ActorFailure> {
+        match skills {
+            [] => Ok(Vec::new()),
+            [first, ..] => Err(not_lent(&format!("the tools of the skill {first}"))),
+        }
     }
 
     /// Shows progress within a step.

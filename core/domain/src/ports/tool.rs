@@ -37,3 +37,14 @@ pub struct Capability {
     /// What it does beyond the sandbox, in words such as `network`.
     pub side_effects: Vec<String>,
 }
+
+/// A tool that belongs to one actor: written in its file, registered nowhere.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LocalTool {
+    /// What it is called with; its name is unique among the actor's tools.
+    pub spec: ToolSpec,
+    /// Python that does it.
+    pub code: String,
+    /// Variables of its process.
+    pub env: std::collections::BTreeMap<String, String>,
+}
