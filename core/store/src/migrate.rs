@@ -21,6 +21,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0005_child_plans.sql"),
     include_str!("schema/0006_corrections.sql"),
     include_str!("schema/0007_error_patterns.sql"),
+    include_str!("schema/0008_actors.sql"),
 ];
 
 /// The schema version of this program.

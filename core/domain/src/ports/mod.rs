@@ -1,6 +1,7 @@
 //! What the engine needs from outside, as small traits; the composition root plugs the adapters in.
 
 pub mod actor;
+pub mod actor_store;
 pub mod automation;
 pub mod code_index;
 pub mod code_intelligence;

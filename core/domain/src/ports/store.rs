@@ -17,6 +17,7 @@ use crate::language_server::LanguageServerDefinition;
 use crate::plan::children::Spawn;
 use crate::plan::{Phase, Plan, State};
 use crate::ports::actor::{Observation, Request, StepOutcome};
+use crate::ports::actor_store::{ActorReads, ActorWrites};
 pub use crate::ports::automation::{AutomationReads, AutomationWrites};
 use crate::ports::validation_store::{ValidationReads, ValidationWrites};
 use crate::project::Project;
@@ -176,6 +177,7 @@ pub trait Reader:
     + RegistryReads
     + InvariantReads
     + ValidationReads
+    + ActorReads
     + EventReads
     + AutomationReads
 {
@@ -192,6 +194,7 @@ pub trait Writer:
     + RegistryWrites
     + InvariantWrites
     + ValidationWrites
+    + ActorWrites
     + EventWrites
     + AutomationWrites
 {

@@ -1,5 +1,6 @@
 //! The repositories: each entity's rows, read and written inside one transaction.
 
+mod actors;
 mod automation;
 mod changes;
 mod children;

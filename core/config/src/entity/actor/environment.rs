@@ -2,13 +2,11 @@
 
 use std::ops::Range as Bytes;
 
-use super::protect;
+use super::{Variables, protect};
 use crate::yaml::{Node, NodeKind, Source, join};
 
-type Variables<'a> = Option<&'a dyn Fn(&str) -> Option<String>>;
-
 /// Puts variables into all texts, and gives what becomes a truth value or a number that type.
-pub(super) fn interpolate(root: &mut Node, variables: Variables<'_>, source: &mut Source<'_>) {
+pub(super) fn interpolate(root: &mut Node, variables: Option<Variables<'_>>, source: &mut Source<'_>) {
     walk(root, "", "", false, variables, source);
 }
 
@@ -17,7 +15,7 @@ fn walk(
     path: &str,
     key: &str,
     is_prompt: bool,
-    variables: Variables<'_>,
+    variables: Option<Variables<'_>>,
     source: &mut Source<'_>,
 ) {
     let bytes = node.bytes.clone();
@@ -53,7 +51,7 @@ fn value(
     path: &str,
     bytes: &Bytes<usize>,
     is_prompt: bool,
-    variables: Variables<'_>,
+    variables: Option<Variables<'_>>,
     source: &mut Source<'_>,
 ) -> Option<NodeKind> {
     let mut out = String::with_capacity(text.len());

@@ -76,11 +76,14 @@ const RECIPE: Recipe = Recipe {
     lower: std::convert::identity,
 };
 
+/// Looks up a variable of the environment.
+pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// What an actor file is read with. The default is an editor's: no environment, no context.
 #[derive(Default)]
 pub struct Reading<'a> {
     /// The variables of the environment; without it, a variable that has no default is left open.
-    pub variables: Option<&'a dyn Fn(&str) -> Option<String>>,
+    pub variables: Option<Variables<'a>>,
     /// What the run, the plan and the session say, laid over each other; it goes before `global_context`.
     pub context: Option<&'a Value>,
     /// The registered language servers with their languages, for templates.
@@ -94,10 +97,7 @@ pub fn load_actor(text: &str, file_name: &str, reading: &Reading<'_>) -> LoadRes
     if text.len() > MAX_FILE_BYTES {
         return Err(vec![at_top(file_name, too_large())]);
     }
-    let rendered = match render::render(text, file_name, reading) {
-        Ok(rendered) => rendered,
-        Err(problems) => return Err(problems),
-    };
+    let rendered = render::render(text, file_name, reading)?;
     let mut source = match rendered.origin {
         Some(origin) => Source::rendered(&rendered.text, file_name, text, origin),
         None => Source::new(&rendered.text, file_name),

@@ -1,5 +1,6 @@
 //! What every store keeps to, whatever it is made of.
 
+mod actors;
 mod automation;
 mod corrections;
 mod decisions;
@@ -24,6 +25,7 @@ pub fn conformance(make: impl Fn() -> Box<dyn Store>) {
         .chain(invariants::CASES)
         .chain(automation::CASES)
         .chain(validations::CASES)
+        .chain(actors::CASES)
         .chain(transactions::CASES);
     for case in cases {
         case(make().as_ref());
