@@ -107,7 +107,7 @@ fn automation_policy(_: &Engine, r: &dyn Reader, candidate: &Candidate<'_>) -> R
     if candidate.action.definition.read_only {
         return Ok(());
     }
-    if let Some(why) = nothing_may_write(safety, tools::ALL.iter().map(|tool| tool.facts())) {
+    if let Some(why) = nothing_may_write(safety, tools::all().iter().map(|tool| &tool.facts)) {
         return Err(Error::validation(format!(
             "profile `{}` lets no tool write: {why}",
             candidate.profile.name
@@ -134,8 +134,9 @@ fn automation_policy(_: &Engine, r: &dyn Reader, candidate: &Candidate<'_>) -> R
 /// Why no writing tool may run, when none may.
 fn nothing_may_write<'t>(safety: &Safety, tools: impl Iterator<Item = &'t ToolFacts>) -> Option<String> {
     let mut why = None;
-    for tool in tools.filter(|tool| tool.writes) {
-        if safety.allows_category(tool.category) && (safety.allow_unsafe_tools || !tool.is_unsafe) {
+    for tool in tools.filter(|tool| tool.capability.writes) {
+        if safety.allows_category(&tool.category) && (safety.allow_unsafe_tools || !tool.capability.is_unsafe)
+        {
             return None;
         }
         why = Some(format!(
@@ -150,7 +151,7 @@ fn nothing_may_write<'t>(safety: &Safety, tools: impl Iterator<Item = &'t ToolFa
 
 /// Check 5: what a tool writes can be taken back, where the profile requires checkpoints.
 fn rollback_feasibility(_: &Engine, _: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
-    match not_checkpointable(&candidate.profile.safety, tools::ALL.iter().map(|tool| tool.facts())) {
+    match not_checkpointable(&candidate.profile.safety, tools::all().iter().map(|tool| &tool.facts)) {
         Some(tool) => Err(Error::validation(format!(
             "profile `{}` requires checkpoints, and what `{}` writes cannot be brought back",
             candidate.profile.name, tool.name
@@ -165,7 +166,8 @@ fn not_checkpointable<'t>(
     mut tools: impl Iterator<Item = &'t ToolFacts>,
 ) -> Option<&'t ToolFacts> {
     let harmful = |tool: &&ToolFacts| {
-        tool.writes && !tool.checkpointable && !tool.side_effects.contains(&"spawn_subplan")
+        let may = &tool.capability;
+        may.writes && !may.checkpointable && !may.side_effects.iter().any(|effect| effect == "spawn_subplan")
     };
     if safety.require_checkpoints { tools.find(harmful) } else { None }
 }
@@ -242,37 +244,42 @@ pub(crate) fn warnings(engine: &Engine, candidate: &Candidate<'_>) -> Result<Vec
 
 #[cfg(test)]
 mod tests {
+    use agents_domain::ports::tool::Capability;
+
     use super::*;
 
-    const TOOL: ToolFacts = ToolFacts {
-        name: "local/write",
-        summary: "",
-        category: "edit",
-        writes: true,
-        is_unsafe: false,
-        checkpointable: false,
-        side_effects: &[],
-    };
+    fn tool(change: impl FnOnce(&mut Capability)) -> ToolFacts {
+        let mut capability = Capability { writes: true, ..Capability::default() };
+        change(&mut capability);
+        ToolFacts {
+            name: "local/write".to_owned(),
+            summary: String::new(),
+            category: "edit".to_owned(),
+            capability,
+        }
+    }
 
     // GUARD-011, C-21
     #[test]
     fn only_tools_that_write_to_a_sandbox_must_be_checkpointable() {
-        let spawn = ToolFacts { side_effects: &["spawn_subplan"], ..TOOL };
-        let reads = ToolFacts { writes: false, ..TOOL };
+        let writes = tool(|_| {});
+        let spawn = tool(|may| may.side_effects = vec!["spawn_subplan".to_owned()]);
+        let reads = tool(|may| may.writes = false);
         let safety = Safety::default();
         assert_eq!(not_checkpointable(&safety, [&spawn, &reads].into_iter()), None);
-        assert_eq!(not_checkpointable(&safety, [&spawn, &TOOL].into_iter()), Some(&TOOL));
+        assert_eq!(not_checkpointable(&safety, [&spawn, &writes].into_iter()), Some(&writes));
         let free = Safety { require_checkpoints: false, ..safety };
-        assert_eq!(not_checkpointable(&free, [&TOOL].into_iter()), None);
+        assert_eq!(not_checkpointable(&free, [&writes].into_iter()), None);
     }
 
     // GUARD-010
     #[test]
     fn a_profile_under_which_nothing_may_write_is_found() {
+        let writes = tool(|_| {});
         let safety = Safety { allowed_skill_categories: vec!["test".to_owned()], ..Safety::default() };
-        assert!(nothing_may_write(&safety, [&TOOL].into_iter()).is_some());
-        assert!(nothing_may_write(&Safety::default(), [&TOOL].into_iter()).is_none());
-        let bad = ToolFacts { is_unsafe: true, ..TOOL };
+        assert!(nothing_may_write(&safety, [&writes].into_iter()).is_some());
+        assert!(nothing_may_write(&Safety::default(), [&writes].into_iter()).is_none());
+        let bad = tool(|may| may.is_unsafe = true);
         assert!(nothing_may_write(&Safety::default(), [&bad].into_iter()).is_some());
     }
 }

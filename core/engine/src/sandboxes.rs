@@ -129,7 +129,7 @@ pub(crate) fn open_all(engine: &Engine, plan: &Plan, in_flight: &[String]) -> Re
                 .map_err(sandbox_error)?;
                 let found = worktree.recover().map_err(sandbox_error)?;
                 let mut foreign: Vec<String> =
-                    found.dirty.into_iter().filter(|p| !in_flight.contains(p)).collect();
+                    found.dirty.into_iter().filter(|p| !crate::tools::is_among(in_flight, p)).collect();
                 if plan.phase == Phase::Execute {
                     // They stay; the next step takes them into the plan.
                     let edited = worktree.edited_paths().map_err(sandbox_error)?;

@@ -16,6 +16,7 @@ mod failure;
 pub mod fault;
 mod folder;
 mod git;
+pub mod history;
 mod line_endings;
 mod merge;
 mod message;
@@ -36,6 +37,6 @@ pub use paths::PathRefusal;
 pub use repository::{Head, Repository, StoredFile};
 pub use snapshot::{LARGE_FILE, Snapshot, Untouchable, UntouchableReason, snapshot, snapshot_of};
 pub use worktree::{
-    AppliedEdit, GroupError, Held, Recovery, Removal, SandboxFile, TakenEdits, Worktree, cleanup, place_of,
-    plans_kept, prune, restore_group,
+    AppliedEdit, DirectoryEntry, EntryKind, GroupError, Held, Recovery, Removal, SandboxFile, TakenEdits,
+    Worktree, cleanup, place_of, plans_kept, prune, restore_group,
 };

@@ -44,6 +44,8 @@ pub enum PathRefusal {
     NotADirectory,
     #[error("it is a directory; name a file")]
     IsADirectory,
+    #[error("the directory is not empty")]
+    NotEmpty,
     #[error("it is neither a file nor a link")]
     NotAFile,
     #[error("installed dependencies (`{folder}`) are read-only")]
@@ -373,6 +375,62 @@ impl Root {
         self.parent(&path.join("x"), true).map(drop)
     }
 
+    /// Removes a directory at a link-free path; `false` when something is in it.
+    pub(crate) fn remove_directory(&self, path: &Path) -> Result<bool> {
+        let (dir, name) = self.parent(path, false)?;
+        match unlinkat(&dir, name, UnlinkatFlags::RemoveDir) {
+            Ok(()) => Ok(true),
+            Err(Errno::ENOTEMPTY | Errno::EEXIST) => Ok(false),
+            Err(errno) => Err(self.error("remove", path, errno)),
+        }
+    }
+
+    /// What is in the directory at a link-free path, or in the root for an empty one: names with what they are and how
+    /// large; neither `.` nor `..`. `None` when nothing is there.
+    pub(crate) fn list(&self, path: &Path) -> Result<Option<Vec<(OsString, FileStat)>>> {
+        let open = |at: &OwnedFd, name: &OsStr| {
+            let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            openat(at, name, flags, Mode::empty())
+        };
+        let opened = if path.as_os_str().is_empty() {
+            open(&self.fd, OsStr::new("."))
+        } else {
+            match self.parent(path, false) {
+                Ok((dir, name)) => open(&dir, name),
+                Err(SandboxError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let fd = match opened {
+            Ok(fd) => fd,
+            Err(Errno::ENOENT) => return Ok(None),
+            Err(Errno::ENOTDIR | Errno::ELOOP) => {
+                return Err(SandboxError::refused(path.to_string_lossy(), PathRefusal::NotADirectory));
+            }
+            Err(errno) => return Err(self.error("open", path, errno)),
+        };
+        let mut names = Vec::new();
+        let copy = fd.try_clone().map_err(SandboxError::io("open", self.path.join(path)))?;
+        let mut reading = nix::dir::Dir::from_fd(copy).map_err(|errno| self.error("read", path, errno))?;
+        for entry in reading.iter() {
+            let entry = entry.map_err(|errno| self.error("read", path, errno))?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        let mut found = Vec::new();
+        for name in names {
+            // One that went away meanwhile is not there.
+            if let Some(stat) = self.stat(&fd, &name, path)? {
+                found.push((name, stat));
+            }
+        }
+        Ok(Some(found))
+    }
+
     /// Removes what an interrupted write left in the staging directory.
     pub(crate) fn clear_staging(&self) {
         let Ok(entries) = fs::read_dir(&self.staging) else { return };
@@ -385,7 +443,7 @@ impl Root {
     }
 }
 
-fn kind(stat: &FileStat) -> SFlag {
+pub(crate) fn kind(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
 }
 

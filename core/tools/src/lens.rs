@@ -59,7 +59,8 @@ impl Lens {
         &self.workspaces
     }
 
-    pub(crate) fn lends(&self, capability: Capability) -> bool {
+    /// Whether a capability is lent.
+    pub fn lends(&self, capability: Capability) -> bool {
         self.capabilities.as_deref().is_none_or(|lent| covers(lent, capability))
     }
 

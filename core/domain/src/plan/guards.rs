@@ -10,26 +10,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Phase;
+use crate::ports::tool::Capability;
 use crate::profile::Profile;
 
 /// What is known of a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ToolFacts {
     /// Its name, such as `builtin/apply-edits`.
-    pub name: &'static str,
+    pub name: String,
     /// What it does, for people.
-    pub summary: &'static str,
+    pub summary: String,
     /// The category of skills it belongs to.
-    pub category: &'static str,
-    /// It changes resources, in their sandbox.
-    pub writes: bool,
-    /// It may do harm that no sandbox keeps in.
-    #[serde(rename = "unsafe")]
-    pub is_unsafe: bool,
-    /// What it wrote can be taken back by restoring a checkpoint.
-    pub checkpointable: bool,
-    /// What it does beyond the sandbox, in words such as `network`; empty for nothing.
-    pub side_effects: &'static [&'static str],
+    pub category: String,
+    /// What it may do.
+    #[serde(flatten)]
+    pub capability: Capability,
 }
 
 /// Whose limits they are.
@@ -307,32 +302,38 @@ pub struct Call<'a> {
     pub checkpointed: bool,
 }
 
+/// Whether a list's entry means a tool; one that comes with the program goes by its bare name, too (TOOL-036).
+fn same_tool(entry: &str, name: &str) -> bool {
+    entry == name || (!entry.contains('/') && name.strip_prefix("builtin/") == Some(entry))
+}
+
 /// Whether a tool may run now (GUARD-002, GUARD-003).
 pub fn check(profile: &Profile, tool: &ToolFacts, call: &Call<'_>) -> Verdict {
     let (safety, guards, scope) = (&profile.safety, &profile.guards, call.scope.as_str());
-    let name = tool.name;
+    let (name, may) = (&tool.name, &tool.capability);
     let blocked = |flag, why: String| Verdict::Blocked { flag, reason: format!("{scope}: {why}") };
-    if tool.is_unsafe && !safety.allow_unsafe_tools {
+    if may.is_unsafe && !safety.allow_unsafe_tools {
         return blocked(
             "allow_unsafe_tools",
             format!("`{name}` is unsafe, and the profile allows no unsafe tool"),
         );
     }
-    if !safety.allows_category(tool.category) {
+    if !safety.allows_category(&tool.category) {
         let allowed = safety.allowed_skill_categories.join(", ");
         return blocked(
             "allowed_skill_categories",
             format!("`{name}` is of category `{}`; the profile allows {allowed}", tool.category),
         );
     }
-    if tool.writes && safety.require_checkpoints && !(tool.checkpointable && call.checkpointed) {
+    if may.writes && safety.require_checkpoints && !(may.checkpointable && call.checkpointed) {
         return blocked(
             "require_checkpoints",
             format!("`{name}` would write what no checkpoint could bring back"),
         );
     }
     let ask = |flag, why: &str| Verdict::Ask { flag, reason: format!("{scope}: {why}") };
-    let named = |list: &Option<Vec<String>>| list.as_ref().map(|list| list.iter().any(|n| n == name));
+    let named =
+        |list: &Option<Vec<String>>| list.as_ref().map(|list| list.iter().any(|n| same_tool(n, name)));
     if !call.approved {
         if named(&guards.tool_denylist) == Some(true) {
             return ask("tool_denylist", &format!("`{name}` is on the profile's denylist"));
@@ -345,7 +346,10 @@ pub fn check(profile: &Profile, tool: &ToolFacts, call: &Call<'_>) -> Verdict {
         return Verdict::Exceeded(limit.clone());
     }
     if !call.approved {
-        if tool.writes && guards.require_approval_for_writes {
+        if may.human_approval_required {
+            return ask("human_approval_required", &format!("`{name}` wants a person's word for each call"));
+        }
+        if may.writes && guards.require_approval_for_writes {
             return ask(
                 "require_approval_for_writes",
                 &format!("`{name}` writes, and each write is asked about"),
@@ -363,15 +367,16 @@ mod tests {
     use super::*;
     use crate::profile::{Guards, built_in_profile};
 
-    const WRITE: ToolFacts = ToolFacts {
-        name: "builtin/apply-edits",
-        summary: "",
-        category: "edit",
-        writes: true,
-        is_unsafe: false,
-        checkpointable: true,
-        side_effects: &[],
-    };
+    const WRITES: &str = "builtin/apply-edits";
+
+    fn write() -> ToolFacts {
+        ToolFacts {
+            name: WRITES.to_owned(),
+            summary: String::new(),
+            category: "edit".to_owned(),
+            capability: Capability { writes: true, checkpointable: true, ..Capability::default() },
+        }
+    }
 
     fn strict() -> Profile {
         let mut profile = built_in_profile("ci").unwrap();
@@ -379,7 +384,7 @@ mod tests {
             max_tool_calls_per_step: Some(1),
             max_total_cost: Some(1.0),
             tool_allowlist: Some(vec!["builtin/read".to_owned()]),
-            tool_denylist: Some(vec![WRITE.name.to_owned()]),
+            tool_denylist: Some(vec![WRITES.to_owned()]),
             require_approval_for_writes: true,
             require_approval_for_apply: true,
         };
@@ -390,7 +395,7 @@ mod tests {
     fn verdict(profile: &Profile, usage: &Usage, approved: bool) -> Verdict {
         let limits = limits(profile, &Budgets::default(), usage, &Spending::default());
         let call = Call { limits: &limits, scope: Scope::Subplan, approved, checkpointed: true };
-        check(profile, &WRITE, &call)
+        check(profile, &write(), &call)
     }
 
     fn flag(verdict: &Verdict) -> &str {
@@ -449,16 +454,17 @@ mod tests {
     // PROF-011
     #[test]
     fn unsafe_tools_and_writes_without_a_checkpoint_are_blocked() {
-        let bad = ToolFacts { is_unsafe: true, ..WRITE };
+        let mut bad = write();
+        bad.capability.is_unsafe = true;
         let call = Call { limits: &[], scope: Scope::Plan, approved: true, checkpointed: false };
         let (ci, free) = (built_in_profile("ci").unwrap(), built_in_profile("full-auto").unwrap());
         match check(&ci, &bad, &call) {
             Verdict::Blocked { flag: "allow_unsafe_tools", reason } => assert!(reason.starts_with("PLAN: ")),
             other => panic!("{other:?}"),
         }
-        assert_eq!(flag(&check(&ci, &WRITE, &call)), "require_checkpoints");
+        assert_eq!(flag(&check(&ci, &write(), &call)), "require_checkpoints");
         assert!(check(&free, &bad, &call).allowed());
-        assert!(check(&ci, &WRITE, &Call { checkpointed: true, ..call }).allowed());
+        assert!(check(&ci, &write(), &Call { checkpointed: true, ..call }).allowed());
     }
 
     // GUARD-005, C-58

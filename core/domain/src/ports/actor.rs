@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::BoxFuture;
 use super::language_servers::LanguageWorkspace;
-use super::tool::{LocalTool, ToolSpec};
+use super::tool::{LocalTool, ToolError, ToolSpec};
 use crate::QualifiedName;
 use crate::changes::{Change, FileDiff};
 use crate::decision::{Alternative, Decision, DecisionType, ResourceRef};
@@ -365,6 +365,9 @@ pub enum Observation {
         request: usize,
         /// For people and models.
         message: String,
+        /// What kind of failure it is.
+        #[serde(default)]
+        error: ToolError,
     },
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A tool an actor may call with [`Request::Tool`](super::actor::Request::Tool).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolSpec {
     /// Its name, such as `builtin/read_file` or `local/github.create_issue`.
     pub name: String,
@@ -13,8 +13,25 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of its arguments.
     pub input: Value,
+    /// The group of built-in tools it belongs to, such as `file_operations`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// What it may do.
     pub capability: Capability,
+}
+
+/// Why a call came to nothing, as a word that actors can go by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ToolError {
+    /// A rule of the plan or its profile, or a person, says that it may not run.
+    AccessDeniedError,
+    /// There is no such tool, or its arguments do not fit; nothing was run.
+    InvalidCallError,
+    /// It ran and failed.
+    #[default]
+    ToolExecutionError,
+    /// It was ended because it took too long.
+    TimeoutError,
 }
 
 /// What a tool may do.

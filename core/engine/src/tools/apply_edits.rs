@@ -1,58 +1,40 @@
 //! `builtin/apply-edits`: edits of files of one resource's sandbox, all or none.
 
 use agents_domain::ids::ResourceId;
-use agents_domain::plan::guards::ToolFacts;
 use agents_domain::text::FileEdit;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Tool, Written};
-use crate::sandboxes::OpenSandbox;
+use super::{Body, Edits, Tool, args, writes};
 
-/// The tool.
-pub(super) struct ApplyEdits;
-
-static FACTS: ToolFacts = ToolFacts {
-    name: "builtin/apply-edits",
-    summary: "Edits, creates, renames and deletes files of a sandbox",
-    category: "edit",
-    writes: true,
-    is_unsafe: false,
-    checkpointable: true,
-    side_effects: &[],
-};
-
-#[derive(Debug, Deserialize)]
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
+    /// The id of the resource.
     resource: ResourceId,
+    /// What is done, in order: all of it or nothing.
     edits: Vec<FileEdit>,
-    /// See [`wants_diagnostics`](super::wants_diagnostics).
+    /// Also say what language servers find that they did not find before; yes unless given.
     #[serde(default, rename = "diagnostics")]
     _diagnostics: Option<bool>,
 }
 
-impl Tool for ApplyEdits {
-    fn facts(&self) -> &'static ToolFacts {
-        &FACTS
-    }
+pub(super) fn tool() -> Tool {
+    let mut tool = writes(
+        "file_operations",
+        "apply-edits",
+        "Edits, creates, renames and deletes files of a sandbox",
+        args::schema::<Arguments>(),
+        Body::Edit(|args, _| edits(args)),
+    );
+    tool.reads_strictly = true;
+    tool
+}
 
-    fn edits(&self, args: &Value) -> Option<(ResourceId, Vec<FileEdit>)> {
-        let args = Arguments::deserialize(args).ok()?;
-        Some((args.resource, args.edits))
-    }
-
-    fn run(&self, args: Value, sandboxes: &[OpenSandbox]) -> Result<Written, String> {
-        let args: Arguments = serde_path_to_error::deserialize(args)
-            .map_err(|e| format!("at `{}`: {}", e.path(), e.inner()))?;
-        let sandbox = sandboxes
-            .iter()
-            .find(|s| s.resource_id == args.resource)
-            .ok_or_else(|| format!("resource {} is not part of the plan", args.resource))?;
-        if sandbox.read_only {
-            return Err(format!("resource {} is linked read-only", sandbox.name));
-        }
-        let edits = sandbox.apply_edits(&args.edits).map_err(|e| e.message)?;
-        Ok(Written { resource_id: args.resource, edits, diagnostics: None })
-    }
+/// The resource and edits of a call.
+pub(super) fn edits(args: &Value) -> Result<Edits, String> {
+    let args: Arguments = args::read(args)?;
+    Ok((args.resource, args.edits))
 }

@@ -1,44 +1,218 @@
-//! The tools of actors that the engine itself provides: one file each, and what is known of every one of them.
+//! The tools of actors that the engine itself provides, and what is known of every one of them.
+//!
+//! A tool looks (its answer is all there is), edits (it works out edits, which are written like those of
+//! `builtin/apply-edits`), or does something that only shows afterwards in the sandbox. [`all`] lists them.
 
 mod apply_edits;
+mod args;
+mod directories;
+mod editing;
+mod files;
+mod git;
+mod searching;
+mod symbols;
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use agents_domain::ids::ResourceId;
 use agents_domain::plan::guards::ToolFacts;
 use agents_domain::plan::{Phase, Plan};
+use agents_domain::ports::BoxFuture;
 use agents_domain::ports::actor::Request;
+use agents_domain::ports::tool::{Capability, ToolSpec};
 use agents_domain::text::FileEdit;
 use agents_sandbox::AppliedEdit;
 use agents_tools::delta::Delta;
+use agents_tools::{Lens, LspTool};
 use serde_json::{Value, json};
 
 use crate::sandboxes::OpenSandbox;
 
-/// A tool.
-pub(crate) trait Tool: Sync {
-    /// What is known of it.
-    fn facts(&self) -> &'static ToolFacts;
+/// Before the name of every tool that comes with the program and is not a language server's.
+const PREFIX: &str = "builtin/";
 
-    /// The resource and edits of a call, when the tool edits files and its arguments can be read.
-    fn edits(&self, args: &Value) -> Option<(ResourceId, Vec<FileEdit>)>;
-
-    /// Runs it; `Err` is a reason for the actor, and nothing was changed.
-    fn run(&self, args: Value, sandboxes: &[OpenSandbox]) -> Result<Written, String>;
+/// What a tool is given to work on.
+pub(crate) struct Scene<'a> {
+    pub sandboxes: &'a [OpenSandbox],
+    pub lens: &'a Lens,
 }
 
-/// Every tool there is.
-pub(crate) const ALL: &[&dyn Tool] = &[&apply_edits::ApplyEdits];
+/// Edits that a tool asks for.
+pub(crate) type Edits = (ResourceId, Vec<FileEdit>);
 
-/// Looks a tool up.
-pub(crate) fn find(name: &str) -> Option<&'static dyn Tool> {
-    ALL.iter().copied().find(|tool| tool.facts().name == name)
+/// The resource that a tool changed, and what its actor is told.
+pub(crate) type Acted = (ResourceId, Value);
+
+/// How a tool does what it does. `Err` is a sentence for the actor, and nothing was changed.
+#[derive(Clone, Copy)]
+pub(crate) enum Body {
+    /// Looks.
+    Look(fn(&Value, &Scene<'_>) -> Result<Value, String>),
+    /// Looks through language servers.
+    Ask(for<'a> fn(Value, &'a Scene<'a>) -> BoxFuture<'a, Result<Value, String>>),
+    /// Works out edits.
+    Edit(fn(&Value, &Scene<'_>) -> Result<Edits, String>),
+    /// Changes what is no file's content, such as an empty directory.
+    Act(fn(&Value, &Scene<'_>) -> Result<Acted, String>),
+}
+
+/// A tool.
+pub(crate) struct Tool {
+    pub facts: ToolFacts,
+    /// The group of tools it belongs to, by which skills name it.
+    pub group: &'static str,
+    /// JSON Schema of its arguments.
+    pub input: Value,
+    /// Its arguments are checked when they are read, with better words than the schema has.
+    pub reads_strictly: bool,
+    /// Other names of arguments.
+    pub aliases: &'static [(&'static str, &'static str)],
+    pub body: Body,
+}
+
+impl Tool {
+    /// Whether calling it changes nothing.
+    pub fn looks(&self) -> bool {
+        matches!(self.body, Body::Look(_) | Body::Ask(_))
+    }
+
+    /// As actors know it.
+    pub fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.facts.name.clone(),
+            description: self.facts.summary.clone(),
+            input: self.input.clone(),
+            group: Some(self.group.to_owned()),
+            capability: self.facts.capability.clone(),
+        }
+    }
+}
+
+/// A tool that only looks.
+fn looks(group: &'static str, name: &str, summary: &str, input: Value, body: Body) -> Tool {
+    let capability =
+        Capability { read_only: true, checkpointable: true, idempotent: true, ..Capability::default() };
+    tool(group, name, summary, input, body, "read", capability)
+}
+
+/// A tool that writes to a sandbox.
+fn writes(group: &'static str, name: &str, summary: &str, input: Value, body: Body) -> Tool {
+    let capability = Capability { writes: true, checkpointable: true, ..Capability::default() };
+    tool(group, name, summary, input, body, "edit", capability)
+}
+
+fn tool(
+    group: &'static str,
+    name: &str,
+    summary: &str,
+    input: Value,
+    body: Body,
+    category: &str,
+    capability: Capability,
+) -> Tool {
+    let facts = ToolFacts {
+        name: format!("{PREFIX}{name}"),
+        summary: summary.to_owned(),
+        category: category.to_owned(),
+        capability,
+    };
+    Tool { facts, group, input, reads_strictly: false, aliases: &[], body }
+}
+
+/// Every tool that comes with the engine, by name.
+pub(crate) fn all() -> &'static [Tool] {
+    static ALL: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+        let mut all = vec![apply_edits::tool()];
+        all.extend(files::tools());
+        all.extend(directories::tools());
+        all.extend(searching::tools());
+        all.extend(symbols::tools());
+        all.extend(git::tools());
+        all.sort_by(|a, b| a.facts.name.cmp(&b.facts.name));
+        all
+    });
+    &ALL
+}
+
+/// Looks a tool up by `builtin/<name>` or its bare name (TOOL-036).
+pub(crate) fn find(name: &str) -> Option<&'static Tool> {
+    let bare = name.strip_prefix(PREFIX).or_else(|| (!name.contains('/')).then_some(name))?;
+    all().iter().find(|tool| tool.facts.name.strip_prefix(PREFIX) == Some(bare))
+}
+
+/// What is known of a language server's tool.
+pub(crate) fn facts_of(tool: &LspTool) -> ToolFacts {
+    ToolFacts {
+        name: tool.name.to_owned(),
+        summary: tool.summary.to_owned(),
+        category: "lsp".to_owned(),
+        capability: Capability {
+            read_only: !tool.writes,
+            writes: tool.writes,
+            checkpointable: true,
+            idempotent: !tool.writes,
+            ..Capability::default()
+        },
+    }
+}
+
+/// The tools an actor may call in a plan's phase, by name.
+pub(crate) fn offered(plan: &Plan, lens: &Lens) -> Vec<ToolSpec> {
+    let safety = &plan.profile.profile.safety;
+    let ours = all().iter().filter(|tool| may_use(plan, &tool.facts).is_ok());
+    let mut specs: Vec<ToolSpec> = ours
+        .filter(|tool| safety.allow_unsafe_tools || !tool.facts.capability.is_unsafe)
+        .filter(|tool| safety.allows_category(&tool.facts.category))
+        .map(Tool::spec)
+        .collect();
+    let lent = agents_tools::catalogue().iter().filter(|tool| tool.fits(plan.phase));
+    let lent = lent.filter(|tool| tool.capability.is_none_or(|capability| lens.lends(capability)));
+    specs.extend(lent.filter(|tool| may_use(plan, &facts_of(tool)).is_ok()).map(|tool| ToolSpec {
+        name: tool.name.to_owned(),
+        description: tool.summary.to_owned(),
+        input: args::plain((tool.input)()),
+        group: None,
+        capability: facts_of(tool).capability,
+    }));
+    specs.sort_by(|a, b| a.name.cmp(&b.name));
+    specs
+}
+
+/// Whether a plan may call a tool in its phase; else why not (TOOL-017, G-39).
+pub(crate) fn may_use(plan: &Plan, facts: &ToolFacts) -> Result<(), String> {
+    let may = &facts.capability;
+    match plan.phase {
+        _ if may.read_only => Ok(()),
+        Phase::Execute if plan.read_only => Err("the plan is read-only".to_owned()),
+        Phase::Execute => Ok(()),
+        phase if may.writes => Err(format!("nothing is written in {phase}")),
+        phase => Err(format!("only what changes nothing may be called in {phase}")),
+    }
+}
+
+/// Why there is no such tool.
+pub(crate) fn unknown(plan: &Plan, name: &str) -> String {
+    let lsp = agents_tools::available(plan.phase, None).into_iter().map(|tool| tool.name);
+    let known: Vec<&str> = all().iter().map(|tool| tool.facts.name.as_str()).chain(lsp).collect();
+    format!("there is no tool `{name}`; there is {}", known.join(", "))
+}
+
+/// Puts arguments right and checks them: the names a tool also takes, its schema, and the schema's defaults
+/// (TOOL-007, SEC-016).
+pub(crate) fn checked(tool: &Tool, args: Value) -> Result<Value, String> {
+    if tool.reads_strictly {
+        return Ok(args);
+    }
+    args::checked(&tool.facts.name, &tool.input, tool.aliases, args)
 }
 
 /// What a tool wrote.
 pub(crate) struct Written {
     pub resource_id: ResourceId,
     pub edits: Vec<AppliedEdit>,
+    /// What else the actor is told.
+    pub said: Value,
     /// What it brought and took away, where that was asked for and servers could tell.
     pub diagnostics: Option<Delta>,
 }
@@ -58,6 +232,11 @@ impl Written {
             .map(|e| json!({ "path": e.path, "old_path": e.old_path, "kind": e.kind }))
             .collect();
         let mut result = json!({ "files": files });
+        if let Some(said) = self.said.as_object() {
+            for (key, value) in said {
+                result[key] = value.clone();
+            }
+        }
         if let Some(delta) = &self.diagnostics {
             result["diagnostics"] = json!(delta);
         }
@@ -65,42 +244,41 @@ impl Written {
     }
 }
 
-/// The files a request would write, as far as it says.
-pub(crate) fn paths_of(request: &Request) -> Vec<String> {
-    let Request::Tool { tool, args, .. } = request else { return Vec::new() };
+/// The files that edits are about, those that are moved under both names.
+pub(crate) fn paths_in(edits: &[FileEdit]) -> Vec<String> {
     let mut paths = Vec::new();
-    for edit in edits_of(tool, args).map(|(_, edits)| edits).unwrap_or_default() {
+    for edit in edits {
         paths.push(edit.path().to_owned());
         if let FileEdit::Rename { to, .. } = edit {
-            paths.push(to);
+            paths.push(to.clone());
         }
     }
     paths
 }
 
-/// The resource and edits of a call, when the tool edits files and its arguments can be read.
-pub(crate) fn edits_of(tool: &str, args: &Value) -> Option<(ResourceId, Vec<FileEdit>)> {
-    find(tool)?.edits(args)
+/// The files a request would write, as far as its arguments say; a folder ends in `/` and stands for all in it.
+pub(crate) fn paths_of(request: &Request) -> Vec<String> {
+    let Request::Tool { tool, args, .. } = request else { return Vec::new() };
+    if let Some((_, edits)) = find(tool).and_then(|_| apply_edits::edits(args).ok()) {
+        return paths_in(&edits);
+    }
+    match find(tool) {
+        Some(tool) if !tool.looks() => {
+            let named = ["path", "source", "destination"].iter().filter_map(|key| args[key].as_str());
+            let clean = named.map(|path| path.trim_start_matches("./").trim_end_matches('/').to_owned());
+            clean.flat_map(|path| [format!("{path}/"), path]).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a file is among those that a cut-off write may have touched.
+pub(crate) fn is_among(paths: &[String], file: &str) -> bool {
+    paths.iter().any(|path| path == file || (path.ends_with('/') && file.starts_with(path.as_str())))
 }
 
 /// Whether whoever calls a tool that writes wants to know what it brought and took away: yes, unless its arguments say
 /// `"diagnostics": false`, as those of actors do that look for themselves.
 pub(crate) fn wants_diagnostics(args: &Value) -> bool {
     args["diagnostics"] != false
-}
-
-/// The tool a plan asks for, when it may be used in its phase; else a reason for the actor.
-pub(crate) fn usable(plan: &Plan, name: &str) -> Result<&'static dyn Tool, String> {
-    let tool = find(name).ok_or_else(|| {
-        let known: Vec<&str> = ALL.iter().map(|tool| tool.facts().name).collect();
-        let lsp = agents_tools::available(plan.phase, None).into_iter().map(|tool| tool.name);
-        let known: Vec<&str> = known.into_iter().chain(lsp).collect();
-        format!("there is no tool `{name}`; there is {}", known.join(", "))
-    })?;
-    match plan.phase {
-        _ if !tool.facts().writes => Ok(tool),
-        Phase::Execute if plan.read_only => Err("the plan is read-only".to_owned()),
-        Phase::Execute => Ok(tool),
-        phase => Err(format!("nothing is written in {phase}")),
-    }
 }

@@ -7,7 +7,7 @@ use agents_domain::correction::CheckpointMark;
 use agents_domain::decision::{Approval, Decision};
 use agents_domain::ids::{ChangeId, ResourceId};
 use agents_domain::plan::{Phase, Plan};
-use agents_domain::ports::actor::{Observation, Request};
+use agents_domain::ports::actor::Observation;
 use agents_domain::ports::language_servers::{FileEvent, FileEventKind};
 use agents_domain::ports::store::{ActorRun, Writer};
 use agents_sandbox::{TakenEdits, fault};
@@ -17,10 +17,10 @@ use super::host::Host;
 use super::requests::{set_commit, text_hunks};
 use super::{Stop, Worker};
 use crate::checkpoints::{self, Point, measure, triggered};
+use crate::clock;
 use crate::records::{self, Answer, emit};
 use crate::rewind::keep_run;
 use crate::sandboxes::{OpenSandbox, sandbox_error};
-use crate::{clock, tools};
 
 /// What is known of a write when its checkpoints are recorded.
 pub(super) struct Around<'a> {
@@ -119,10 +119,10 @@ impl Worker<'_> {
     /// Why a tool must not write: a person has edited one of its files since the last step.
     pub(super) fn edited_meanwhile(
         &self,
-        request: &Request,
+        paths: &[String],
         sandbox: &OpenSandbox,
     ) -> Result<Option<String>, Stop> {
-        let edited = sandbox.worktree().edited_among(&tools::paths_of(request)).map_err(sandbox_error)?;
+        let edited = sandbox.worktree().edited_among(paths).map_err(sandbox_error)?;
         if edited.is_empty() {
             return Ok(None);
         }

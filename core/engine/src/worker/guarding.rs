@@ -8,11 +8,12 @@ use agents_domain::plan::{Phase, Plan};
 use agents_domain::ports::actor::{DecisionDraft, Request};
 use agents_domain::ports::store::{ActorRun, Reader};
 use agents_domain::text::FileEdit;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Stop, Worker};
 use crate::records::{self, Evidence, emit};
-use crate::{Engine, invariants, tools};
+use crate::tools::Edits;
+use crate::{Engine, invariants};
 
 /// Before the key of a decision on whether a tool call may run: `guard/<flag>/<call>`.
 pub(crate) const GUARD_KEY: &str = "guard/";
@@ -85,7 +86,7 @@ impl Worker<'_> {
         &self,
         run: &ActorRun,
         facts: &ToolFacts,
-        (call_id, args): (&str, &Value),
+        (call_id, edits): (&str, Option<&Edits>),
         behind: &Decision,
         decisions: &[Decision],
     ) -> Result<Guarded, Stop> {
@@ -110,11 +111,11 @@ impl Worker<'_> {
         let call = Call { limits: &limits, scope: scope(&plan), approved, checkpointed: checkpoints > 0 };
         match guards::check(&plan.profile.profile, facts, &call) {
             Verdict::Allowed if !approved && plan.phase == Phase::Execute => {
-                let Some((reason, places)) = wants_a_person(facts.name, args, behind, decisions) else {
+                let Some((reason, places)) = wants_a_person(edits, behind, decisions) else {
                     self.warn_of(&limits)?;
                     return Ok(Guarded::Run);
                 };
-                self.ask_for_call(run, facts.name, BY_INVARIANT, &reason, call_id, behind, places)?;
+                self.ask_for_call(run, &facts.name, BY_INVARIANT, &reason, call_id, behind, places)?;
                 Ok(Guarded::Wait)
             }
             Verdict::Allowed => {
@@ -125,7 +126,7 @@ impl Worker<'_> {
             Verdict::Ask { reason, .. } if plan.phase != Phase::Execute => Ok(Guarded::Refuse(reason)),
             Verdict::Ask { flag, reason } => {
                 let places = behind.context.relevant_resources.clone();
-                self.ask_for_call(run, facts.name, flag, &reason, call_id, behind, places)?;
+                self.ask_for_call(run, &facts.name, flag, &reason, call_id, behind, places)?;
                 Ok(Guarded::Wait)
             }
             Verdict::Exceeded(limit) => {
@@ -240,13 +241,12 @@ impl Worker<'_> {
 /// The invariant that lets a person decide whether these files are written, as a sentence, and the files. `None` when
 /// none does, or a person has approved the decision behind the write knowing that it is about such files.
 fn wants_a_person(
-    tool: &str,
-    args: &Value,
+    edits: Option<&Edits>,
     behind: &Decision,
     decisions: &[Decision],
 ) -> Option<(String, Vec<ResourceRef>)> {
     let enforced = invariant::enforced(decisions);
-    let (resource_id, edits) = tools::edits_of(tool, args)?;
+    let (resource_id, edits) = edits?;
     let asks = |texts: &[&str], paths: &[&str]| invariants::wants_approval(&enforced, texts, paths);
     let named = edits.iter().flat_map(|edit| match edit {
         FileEdit::Rename { path, to } => vec![path.as_str(), to.as_str()],
@@ -268,7 +268,7 @@ fn wants_a_person(
     let reason =
         format!("It changes {}; the invariant “{}” lets a person decide that", touched.join(", "), by.text);
     let place = |path: &str| ResourceRef {
-        resource_id,
+        resource_id: *resource_id,
         path: path.to_owned(),
         range: None,
         symbol: None,

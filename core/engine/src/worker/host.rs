@@ -9,6 +9,7 @@ use agents_domain::ports::actor::{
     ActorFailure, ActorHost, ActorWorkspace, FileEntry, Progress, RecordedPlan,
 };
 use agents_domain::ports::store::{StoreExt, Watch};
+use agents_domain::ports::tool::ToolSpec;
 
 use crate::Engine;
 use crate::sandboxes::OpenSandbox;
@@ -24,6 +25,7 @@ pub(super) struct Host<'a> {
     pub watch: Mutex<Option<Box<dyn Watch>>>,
     pub stopped: std::sync::atomic::AtomicBool,
     pub told: Mutex<Option<Instant>>,
+    pub tools: Vec<ToolSpec>,
     pub tell: Arc<dyn Fn(Progress) + Send + Sync + 'a>,
 }
 
@@ -74,6 +76,10 @@ impl ActorHost for Host<'_> {
     fn content(&self, hash: &str) -> Result<Vec<u8>, ActorFailure> {
         let blob = self.engine.store.blob(hash).map_err(|e| failure(e.to_string()))?;
         blob.ok_or_else(|| failure(format!("the store has no content {hash} any more")))
+    }
+
+    fn tools(&self) -> Vec<ToolSpec> {
+        self.tools.clone()
     }
 
     fn progress(&self, progress: Progress) {

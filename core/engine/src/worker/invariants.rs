@@ -14,10 +14,11 @@ use agents_domain::{Error, QualifiedName};
 use serde_json::{Value, json};
 
 use super::{Stop, Worker};
+use crate::clock;
 use crate::invariants::{self, Violation};
 use crate::records::emit;
 use crate::sandboxes::{self, OpenSandbox};
-use crate::{clock, tools};
+use crate::tools::Edits;
 
 impl Worker<'_> {
     /// Reconciles the invariants of a root plan once, at the start of its Strategize. Child plans have their parent's.
@@ -95,7 +96,7 @@ impl Worker<'_> {
         &self,
         plan: &Plan,
         tool: &str,
-        args: &Value,
+        edits: Option<&Edits>,
         decisions: &[Decision],
         sandboxes: &[OpenSandbox],
     ) -> Result<Option<String>, Stop> {
@@ -104,9 +105,9 @@ impl Worker<'_> {
         if rules().next().is_none() {
             return Ok(None);
         }
-        let files = match tools::edits_of(tool, args) {
-            Some((resource, edits)) => match sandboxes.iter().find(|s| s.resource_id == resource) {
-                Some(sandbox) => foresee(sandbox, &edits),
+        let files = match edits {
+            Some((resource, edits)) => match sandboxes.iter().find(|s| s.resource_id == *resource) {
+                Some(sandbox) => foresee(sandbox, edits),
                 None => Vec::new(),
             },
             None => Vec::new(),

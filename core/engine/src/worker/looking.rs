@@ -9,6 +9,7 @@ use agents_domain::plan::{Plan, PlanFailure};
 use agents_domain::ports::actor::{Actor, ActorWorkspace, Observation, Request};
 use agents_domain::ports::language_servers::{FileEvent, FileEventKind};
 use agents_domain::ports::store::ActorRun;
+use agents_domain::ports::tool::ToolError;
 use agents_tools::delta::{self, Delta, Snapshot};
 use agents_tools::{Lens, LspTool, Workspace};
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use super::guarding::Guarded;
 use super::{Stop, Worker};
 use crate::operations::lsp::languages_of;
 use crate::records::{self, emit};
-use crate::tools::{self, Written};
+use crate::tools::{self, Edits, Scene, Tool, Written};
 
 /// The workspaces of a plan as tools know them.
 fn known(workspaces: &[ActorWorkspace]) -> Vec<Workspace> {
@@ -125,30 +126,74 @@ impl Worker<'_> {
     ) -> Result<bool, Stop> {
         let plan = self.plan()?;
         let answer = match tool.fits(plan.phase) {
-            false => Err(format!("{} is not there in {}: nothing is changed yet", tool.name, plan.phase)),
-            true => match self.may_look(run, tool, (call_id, args), decisions)? {
-                Guarded::Run => tool.call(args.clone(), lens).await,
+            false => {
+                let why = format!("{} is not there in {}: nothing is changed yet", tool.name, plan.phase);
+                Err((ToolError::AccessDeniedError, why))
+            }
+            true => match self.may_look(run, &tools::facts_of(tool), call_id, decisions)? {
+                Guarded::Run => {
+                    tool.call(args.clone(), lens).await.map_err(|why| (ToolError::ToolExecutionError, why))
+                }
                 Guarded::Wait => return Ok(false),
-                Guarded::Refuse(why) => Err(why),
+                Guarded::Refuse(why) => Err((ToolError::AccessDeniedError, why)),
             },
         };
         if let (true, Ok(changes)) = (tool.writes, &answer) {
             return self.becomes_edits(run, changes).map(|()| true);
         }
-        let result = answer.unwrap_or_else(|why| json!({ "error": why }));
+        self.answered(run, tool.name, call_id, answer)?;
+        Ok(true)
+    }
+
+    /// The same for a tool of the engine's that changes nothing.
+    pub(super) async fn look_into(
+        &self,
+        run: &mut ActorRun,
+        tool: &Tool,
+        call_id: &str,
+        args: &Value,
+        decisions: &[Decision],
+        scene: &Scene<'_>,
+    ) -> Result<bool, Stop> {
+        let answer = match tools::checked(tool, args.clone()) {
+            Err(why) => Err((ToolError::InvalidCallError, format!("{}: {why}", tool.facts.name))),
+            Ok(args) => match self.may_look(run, &tool.facts, call_id, decisions)? {
+                Guarded::Wait => return Ok(false),
+                Guarded::Refuse(why) => Err((ToolError::AccessDeniedError, why)),
+                Guarded::Run => match tool.body {
+                    tools::Body::Look(look) => look(&args, scene),
+                    tools::Body::Ask(ask) => ask(args, scene).await,
+                    _ => Err("it does not look".to_owned()),
+                }
+                .map_err(|why| (ToolError::ToolExecutionError, why)),
+            },
+        };
+        self.answered(run, &tool.facts.name, call_id, answer)?;
+        Ok(true)
+    }
+
+    /// Commits what a look came to.
+    fn answered(
+        &self,
+        run: &mut ActorRun,
+        tool: &str,
+        call_id: &str,
+        answer: Result<Value, (ToolError, String)>,
+    ) -> Result<(), Stop> {
+        let result = answer.unwrap_or_else(|(kind, why)| json!({ "error": why, "type": kind }));
         let mut next = run.clone();
         next.done += 1;
         next.observations.push(Observation::Tool { call_id: call_id.to_owned(), result });
         self.write(|w, plan| {
             plan.tool_calls += 1;
             records::touch(w, plan)?;
-            let facts = json!({ "tool_name": tool.name, "checkpoint_created": false });
+            let facts = json!({ "tool_name": tool, "checkpoint_created": false });
             emit(self.engine, w, plan, "tool.completed", facts)?;
             w.put_actor_run(&next)?;
             Ok(())
         })?;
         *run = next;
-        Ok(true)
+        Ok(())
     }
 
     /// Whether an actor may look now. What a profile asks a person about are changes; a look is none of them, unless the
@@ -156,22 +201,16 @@ impl Worker<'_> {
     fn may_look(
         &self,
         run: &ActorRun,
-        tool: &LspTool,
-        call: (&str, &Value),
+        facts: &ToolFacts,
+        call_id: &str,
         decisions: &[Decision],
     ) -> Result<Guarded, Stop> {
-        let facts = ToolFacts {
-            name: tool.name,
-            summary: tool.summary,
-            category: "lsp",
-            writes: false,
-            is_unsafe: false,
-            checkpointable: true,
-            side_effects: &[],
-        };
+        // What is to be written of it is asked about when it is.
+        let mut facts = facts.clone();
+        facts.capability.writes = false;
         let root = decisions.iter().find(|d| d.decision_type == DecisionType::PromptDefinition);
         match root {
-            Some(root) => self.guard(run, &facts, call, root, decisions),
+            Some(root) => self.guard(run, &facts, (call_id, None), root, decisions),
             None => Ok(Guarded::Run),
         }
     }
@@ -189,12 +228,17 @@ impl Worker<'_> {
     }
 
     /// Asks about the files a tool is about to write; `None` when its actor looks for itself.
-    pub(super) async fn before_writing(&self, tool: &str, args: &Value, lens: &Lens) -> Option<Before> {
+    pub(super) async fn before_writing(
+        &self,
+        edits: Option<&Edits>,
+        args: &Value,
+        lens: &Lens,
+    ) -> Option<Before> {
         if !tools::wants_diagnostics(args) {
             return None;
         }
-        let (resource, edits) = tools::edits_of(tool, args)?;
-        let workspace = workspace(lens, resource)?;
+        let (resource, edits) = edits?;
+        let workspace = workspace(lens, *resource)?;
         let languages = &workspace.languages;
         let mut paths: Vec<String> = edits.iter().map(|edit| edit.path().to_owned()).collect();
         paths.sort();
@@ -205,7 +249,7 @@ impl Worker<'_> {
             true => Some(delta::take(lens, workspace, &paths).await),
             false => None,
         };
-        Some(Before { resource, snapshot })
+        Some(Before { resource: *resource, snapshot })
     }
 
     /// What a write brought and took away; the servers are told of it, whichever files they serve. Those that do not

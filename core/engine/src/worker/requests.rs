@@ -7,10 +7,12 @@ use agents_domain::ids::{ChangeId, ResourceId};
 use agents_domain::plan::{Plan, PlanFailure};
 use agents_domain::ports::actor::{DecisionDraft, Observation, Request};
 use agents_domain::ports::store::ActorRun;
+use agents_domain::ports::tool::ToolError;
 use agents_domain::provenance::hunks;
+use agents_domain::text::FileEdit;
 use agents_sandbox::fault;
 use agents_tools::Lens;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::checkpoints::Around;
 use super::guarding::Guarded;
@@ -20,7 +22,7 @@ use crate::checkpoints::measure;
 use crate::records::{self, Evidence, by_key, emit};
 use crate::rewind::{args_hash, standing};
 use crate::sandboxes::{OpenSandbox, strategy_of};
-use crate::tools::{self, Written};
+use crate::tools::{self, Body, Scene, Tool, Written};
 use crate::{children, clock};
 
 impl Worker<'_> {
@@ -45,6 +47,12 @@ impl Worker<'_> {
             && let Some(tool) = agents_tools::find(tool)
         {
             return self.look(run, tool, call_id, args, &decisions, lens).await;
+        }
+        let scene = Scene { sandboxes, lens };
+        if let Request::Tool { call_id, tool, args, .. } = &request
+            && let Some(tool) = tools::find(tool).filter(|tool| tool.looks())
+        {
+            return self.look_into(run, tool, call_id, args, &decisions, &scene).await;
         }
         let decision = match decision_behind(&request, run, &decisions) {
             Ok(decision) => decision,
@@ -75,43 +83,12 @@ impl Worker<'_> {
                     return Ok(true);
                 }
                 let plan = self.plan()?;
-                let tool = match tools::usable(&plan, name) {
-                    Ok(tool) => tool,
-                    Err(why) => {
-                        self.refuse(run, format!("{name}: {why}"))?;
-                        return Ok(true);
-                    }
-                };
-                // Nobody is asked about what would be refused anyway.
-                if let Some(why) = self.breaks_invariant(&plan, name, args, &decisions, sandboxes)? {
-                    self.refuse(run, why)?;
+                let Some(tool) = tools::find(name) else {
+                    let why = format!("{name}: {}", tools::unknown(&plan, name));
+                    self.refuse_as(run, ToolError::InvalidCallError, why)?;
                     return Ok(true);
-                }
-                match self.guard(run, tool.facts(), (call_id, args), &decision, &decisions)? {
-                    Guarded::Run => {}
-                    Guarded::Wait => return Ok(false),
-                    Guarded::Refuse(why) => {
-                        self.refuse(run, why)?;
-                        return Ok(true);
-                    }
-                }
-                for sandbox in sandboxes {
-                    if let Some(why) = self.edited_meanwhile(&request, sandbox)? {
-                        self.refuse(run, why)?;
-                        return Ok(true);
-                    }
-                }
-                let before = self.before_writing(name, args, lens).await;
-                match tool.run(args.clone(), sandboxes) {
-                    Ok(mut written) => {
-                        written.diagnostics = self.after_writing(before, &written, lens).await;
-                        self.record_writes(run, call, &decision, &written, sandboxes)?;
-                    }
-                    Err(why) => {
-                        self.keep_failure(run, name, &why)?;
-                        self.refuse(run, format!("{name}: {why}"))?;
-                    }
-                }
+                };
+                return self.write_with(run, tool, call, args, (&decision, &decisions), &scene, &plan).await;
             }
             Request::Checkpoint { decision: key, label } => {
                 self.checkpoint(run, &key, &label, &decision, sandboxes)?;
@@ -120,6 +97,93 @@ impl Worker<'_> {
                 let written = self.written_under(&decision)?;
                 self.undo(run, &key, &decision, sandboxes)?;
                 looking::tell(lens, &written).await;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Carries out a call of a tool that writes (TOOL-021): its arguments are checked, then whether it may run, then it
+    /// runs in the sandbox and what it wrote is recorded. `false` when a person must answer first.
+    #[allow(clippy::too_many_arguments, reason = "each is a part of one call")]
+    async fn write_with(
+        &self,
+        run: &mut ActorRun,
+        tool: &Tool,
+        call: ToolCall,
+        args: &Value,
+        (decision, decisions): (&Decision, &[Decision]),
+        scene: &Scene<'_>,
+        plan: &Plan,
+    ) -> Result<bool, Stop> {
+        let (name, sandboxes, lens) = (tool.facts.name.as_str(), scene.sandboxes, scene.lens);
+        if let Err(why) = tools::may_use(plan, &tool.facts) {
+            self.refuse_as(run, ToolError::AccessDeniedError, format!("{name}: {why}"))?;
+            return Ok(true);
+        }
+        let args = match tools::checked(tool, args.clone()) {
+            Ok(args) => args,
+            Err(why) => {
+                self.keep_failure(run, name, &why)?;
+                self.refuse_as(run, ToolError::InvalidCallError, format!("{name}: {why}"))?;
+                return Ok(true);
+            }
+        };
+        let edits = match tool.body {
+            Body::Edit(edit) => {
+                Some(edit(&args, scene).and_then(|edits| match read_only(sandboxes, edits.0) {
+                    Some(why) => Err(why),
+                    None => Ok(edits),
+                }))
+            }
+            _ => None,
+        };
+        let edits = match edits.transpose() {
+            Ok(edits) => edits,
+            Err(why) => {
+                self.keep_failure(run, name, &why)?;
+                self.refuse(run, format!("{name}: {why}"))?;
+                return Ok(true);
+            }
+        };
+        // Nobody is asked about what would be refused anyway.
+        if let Some(why) = self.breaks_invariant(plan, name, edits.as_ref(), decisions, sandboxes)? {
+            self.refuse_as(run, ToolError::AccessDeniedError, why)?;
+            return Ok(true);
+        }
+        match self.guard(run, &tool.facts, (&call.call_id, edits.as_ref()), decision, decisions)? {
+            Guarded::Run => {}
+            Guarded::Wait => return Ok(false),
+            Guarded::Refuse(why) => {
+                self.refuse_as(run, ToolError::AccessDeniedError, why)?;
+                return Ok(true);
+            }
+        }
+        let paths = edits.as_ref().map(|(_, edits)| tools::paths_in(edits)).unwrap_or_default();
+        for sandbox in sandboxes {
+            if let Some(why) = self.edited_meanwhile(&paths, sandbox)? {
+                self.refuse(run, why)?;
+                return Ok(true);
+            }
+        }
+        let before = self.before_writing(edits.as_ref(), &args, lens).await;
+        let written = match (tool.body, edits) {
+            (Body::Act(act), _) => act(&args, scene).map(|(resource_id, said)| Written {
+                resource_id,
+                edits: Vec::new(),
+                said,
+                diagnostics: None,
+            }),
+            (_, Some((resource_id, edits))) => apply(sandboxes, resource_id, &edits),
+            _ => Err("it does nothing".to_owned()),
+        };
+        match written {
+            Ok(mut written) => {
+                written.diagnostics = self.after_writing(before, &written, lens).await;
+                self.record_writes(run, call, decision, &written, sandboxes)?;
+            }
+            Err(why) => {
+                self.keep_failure(run, name, &why)?;
+                self.refuse(run, format!("{name}: {why}"))?;
             }
         }
         Ok(true)
@@ -373,13 +437,22 @@ impl Worker<'_> {
 
     /// Commits that a request failed; the step's other requests are not run.
     pub(super) fn refuse(&self, run: &mut ActorRun, message: String) -> Result<(), Stop> {
+        self.refuse_as(run, ToolError::ToolExecutionError, message)
+    }
+
+    /// The same for a failure of a kind (TOOL-022: the actor is told, and goes on).
+    pub(super) fn refuse_as(
+        &self,
+        run: &mut ActorRun,
+        error: ToolError,
+        message: String,
+    ) -> Result<(), Stop> {
         tracing::warn!(step = run.step, request = run.done, "the request was refused: {message}");
         if let Some(Request::Tool { tool, .. }) = run.requests.get(run.done) {
-            let facts =
-                json!({ "tool_name": tool, "error_code": "refused", "message": message, "transient": false });
+            let facts = json!({ "tool_name": tool, "error_code": "refused", "error": error, "message": message, "transient": false });
             self.write(|w, plan| Ok(emit(self.engine, w, plan, "tool.errored", facts.clone())?))?;
         }
-        let observation = Observation::Failed { request: run.done, message };
+        let observation = Observation::Failed { request: run.done, message, error };
         run.requests.truncate(run.done + 1);
         self.commit_request(run, Some(observation))
     }
@@ -396,6 +469,22 @@ impl Worker<'_> {
         *run = next;
         Ok(())
     }
+}
+
+/// Why a resource must not be written, when it must not.
+fn read_only(sandboxes: &[OpenSandbox], resource: ResourceId) -> Option<String> {
+    match sandboxes.iter().find(|s| s.resource_id == resource) {
+        None => Some(format!("resource {resource} is not part of the plan")),
+        Some(sandbox) => sandbox.read_only.then(|| format!("resource {} is linked read-only", sandbox.name)),
+    }
+}
+
+/// Makes edits in a sandbox, all of them or none.
+fn apply(sandboxes: &[OpenSandbox], resource_id: ResourceId, edits: &[FileEdit]) -> Result<Written, String> {
+    let sandbox = sandboxes.iter().find(|s| s.resource_id == resource_id);
+    let sandbox = sandbox.ok_or_else(|| format!("resource {resource_id} is not part of the plan"))?;
+    let edits = sandbox.apply_edits(edits).map_err(|e| e.message)?;
+    Ok(Written { resource_id, edits, said: Value::Null, diagnostics: None })
 }
 
 /// What is about to be done: kinds and keys, never contents.

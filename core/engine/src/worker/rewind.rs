@@ -157,5 +157,5 @@ pub(crate) fn edits_in_sandboxes(engine: &crate::Engine, plan: &Plan) -> Result<
     let request = run.as_ref().and_then(|run| run.requests.get(run.done));
     let in_flight = request.map(crate::tools::paths_of).unwrap_or_default();
     let found = sandboxes::dirty(plan)?;
-    Ok(found.into_iter().filter(|path| !in_flight.contains(path)).collect())
+    Ok(found.into_iter().filter(|path| !crate::tools::is_among(&in_flight, path)).collect())
 }

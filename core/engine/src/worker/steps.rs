@@ -83,6 +83,7 @@ impl Worker<'_> {
                 untouchable: sandbox.untouchable.clone(),
             });
         }
+        let lens = self.lens(&*actor, plan, &workspaces)?;
         let host = Host {
             engine: self.engine,
             plan: self.id,
@@ -91,6 +92,7 @@ impl Worker<'_> {
             watch: Mutex::new(self.engine.store.watch().ok()),
             stopped: std::sync::atomic::AtomicBool::new(false),
             told: Mutex::new(None),
+            tools: tools::offered(plan, &lens),
             tell: Arc::new(|p| self.progress(plan, &p.label, Some(p.done), p.total)),
         };
         tracing::info!(actor = %name, sandboxes = sandboxes.len(), "the actor begins");
@@ -100,7 +102,7 @@ impl Worker<'_> {
         };
         told("actor.invoked", json!({ "phase": plan.phase, "actor": name }))?;
         let ended = match self.take_baseline(&host, &sandboxes).await {
-            Ok(()) => self.run_steps(&*actor, &host, &sandboxes).await,
+            Ok(()) => self.run_steps(&*actor, &host, &lens, &sandboxes).await,
             Err(stop) => Err(stop),
         };
         for workspace in &host.workspaces {
@@ -125,9 +127,9 @@ impl Worker<'_> {
         &self,
         actor: &dyn agents_domain::ports::actor::Actor,
         host: &Host<'_>,
+        lens: &agents_tools::Lens,
         sandboxes: &[OpenSandbox],
     ) -> Result<(), Stop> {
-        let lens = self.lens(actor, &self.plan()?, &host.workspaces)?;
         loop {
             let plan = self.plan()?;
             if plan.state != State::Processing || plan.awaiting.is_some() {
@@ -135,7 +137,7 @@ impl Worker<'_> {
             }
             let mut run = self.run_of(&plan)?;
             while run.done < run.requests.len() {
-                if !self.carry_out(&mut run, &lens, sandboxes).await? {
+                if !self.carry_out(&mut run, lens, sandboxes).await? {
                     return self.await_decision();
                 }
             }

@@ -31,4 +31,5 @@ mod reference;
 mod registry;
 mod resources;
 mod system;
+mod tools;
 mod validations;

@@ -90,12 +90,6 @@ impl Worktree {
         self.carry_out_one(staged, &to)
     }
 
-    /// Creates a directory and its parents. Git keeps no empty directories: it is gone after a restore.
-    pub fn create_dir_all(&self, path: &str) -> Result<()> {
-        let path = self.writable_path(path, true)?;
-        self.root.create_dir_all(Path::new(&path))
-    }
-
     /// Applies edits of several files, all of them or none; in order, so that a later one may build on an earlier.
     ///
     /// Returns one entry per file that differs afterwards, in path order.

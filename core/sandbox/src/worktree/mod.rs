@@ -9,6 +9,7 @@
 
 mod checkpoint;
 mod create;
+mod directories;
 mod everything;
 mod files;
 mod group;
@@ -29,6 +30,7 @@ use crate::repository::Repository;
 use crate::settings;
 use crate::snapshot::Untouchable;
 
+pub use directories::{DirectoryEntry, EntryKind};
 pub use everything::{Held, TakenEdits};
 pub use files::{AppliedEdit, SandboxFile};
 pub use group::{GroupError, restore_group};

@@ -72,7 +72,7 @@ impl Run<'_> {
     ) -> Result<Option<Next>, Halt> {
         let group = self.group(state)?;
         let failed = self.input.observations.iter().find_map(|observation| match observation {
-            Observation::Failed { request: 0, message } => Some(message.clone()),
+            Observation::Failed { request: 0, message, .. } => Some(message.clone()),
             _ => None,
         });
         if let Some(message) = failed {

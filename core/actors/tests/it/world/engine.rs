@@ -129,7 +129,11 @@ impl Engine {
                 match self.carry_out(request) {
                     Ok(observation) => observations.push(observation),
                     Err(message) => {
-                        observations.push(Observation::Failed { request: at, message });
+                        observations.push(Observation::Failed {
+                            request: at,
+                            message,
+                            error: Default::default(),
+                        });
                         break;
                     }
                 }

@@ -106,7 +106,7 @@ impl Operation for Guard {
         let profile = &plan.profile.profile;
         let gates: Vec<GateState> = Gate::ALL.iter().map(|gate| state_of(&plan, *gate, confidence)).collect();
         let tools: Vec<ToolState> =
-            tools::ALL.iter().map(|tool| tool_state(&plan, tool.facts(), &limits)).collect();
+            tools::all().iter().map(|tool| tool_state(&plan, &tool.facts, &limits)).collect();
         let reversions = Reversions { used: plan.reversions, limit: Context::of(&plan).reversion_cap };
         Ok(GuardOutput {
             plan_id: plan.plan_id,
@@ -157,18 +157,20 @@ fn state_of(plan: &Plan, gate: Gate, confidence: f64) -> GateState {
     }
 }
 
-fn tool_state(plan: &Plan, facts: &'static ToolFacts, limits: &[Limit]) -> ToolState {
+fn tool_state(plan: &Plan, facts: &ToolFacts, limits: &[Limit]) -> ToolState {
     // Every sandbox begins with a checkpoint, so there is one whenever a tool runs.
     let call = Call { limits, scope: guarding::scope(plan), approved: false, checkpointed: true };
     let verdict = check(&plan.profile.profile, facts, &call);
     let (outcome, reason) = match verdict {
-        _ if facts.writes && plan.read_only => ("blocked", Some("the plan is read-only".to_owned())),
+        _ if !facts.capability.read_only && plan.read_only => {
+            ("blocked", Some("the plan is read-only".to_owned()))
+        }
         Verdict::Allowed => ("runs", None),
         Verdict::Blocked { reason, .. } => ("blocked", Some(reason)),
         Verdict::Ask { reason, .. } => ("asks", Some(reason)),
         Verdict::Exceeded(limit) => ("asks", Some(format!("{} is used up", limit.describe(call.scope)))),
     };
-    ToolState { facts: *facts, outcome: outcome.to_owned(), reason }
+    ToolState { facts: facts.clone(), outcome: outcome.to_owned(), reason }
 }
 
 /// What would ask next, on the plan's way from where it stands.

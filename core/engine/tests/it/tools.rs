@@ -1,0 +1,6 @@
+//! Tools that act, called by an actor in a real plan on a real repository.
+
+mod caller;
+mod confinement;
+mod files;
+mod searching;
