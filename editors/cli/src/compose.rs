@@ -1,5 +1,6 @@
 //! The composition root: the one place that reads the environment, and where the parts of an engine are put together.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -187,6 +188,31 @@ fn user() -> String {
         let uid = nix::unistd::getuid();
         nix::unistd::User::from_uid(uid).ok().flatten().map_or_else(|| format!("uid {uid}"), |user| user.name)
     })
+}
+
+/// The text of a file that defines something; `-` is standard input.
+///
+/// # Errors
+/// When it cannot be read, is too large, or is no text.
+pub fn read_definition(path: &str) -> Result<String> {
+    if path != "-" {
+        return agents_config::read_file(path.as_ref());
+    }
+    let mut bytes = Vec::new();
+    // One byte more than allowed tells a text that is too large from one that just fits.
+    let most = agents_config::MAX_FILE_BYTES as u64 + 1;
+    std::io::stdin()
+        .lock()
+        .take(most)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Error::new(ErrorKind::Io, format!("standard input cannot be read: {e}")))?;
+    let text = agents_config::decode(&bytes, &definition_name(path));
+    text.map(str::to_owned).map_err(|problem| agents_config::to_error(&[problem]))
+}
+
+/// What a file that defines something is called in messages.
+pub fn definition_name(path: &str) -> String {
+    if path == "-" { "standard input".to_owned() } else { path.to_owned() }
 }
 
 /// Where a file that defines something is; what came through a pipe or from a device stays as it was named.

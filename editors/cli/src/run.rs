@@ -10,6 +10,7 @@ use clap::{CommandFactory, Parser};
 
 use crate::args::{self, Cli, Command, ConfigCommand, Global, LspCommand, McpCommand, PlanCommand};
 use crate::commands;
+use crate::complete;
 use crate::compose::{self, Environment, Mistake};
 use crate::failure::{Failure, Outcome};
 use crate::logging;
@@ -42,6 +43,7 @@ impl Run {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    complete::answer_a_shell();
     let args = args::expand(&std::env::args_os().collect::<Vec<_>>());
     match Cli::try_parse_from(&args) {
         Ok(cli) => start(cli),
@@ -83,6 +85,7 @@ fn start(cli: Cli) -> ExitCode {
         }),
         // Whoever asks for help with a broken configuration is asked for the version.
         Command::Version => in_output_anyway(path, &cli.global, |run, _| commands::version::run(run)),
+        Command::Help(args) => in_output_anyway(path, &cli.global, |run, _| commands::help::run(run, args)),
         Command::Init(args) => {
             in_output_anyway(path, &cli.global, |run, mistake| commands::init::run(run, mistake, args))
         }
@@ -161,7 +164,7 @@ fn open_with(
             let _ = writeln!(io::stderr().lock(), "warning: {warning}");
         }
     }
-    let out = Output::open(Options::process(path, format, caps));
+    let out = Output::open(Options { quiet: global.quiet, ..Options::process(path, format, caps) });
     Ok((Run { out, env, last_words: Arc::default(), undo: Arc::default() }, mistake))
 }
 

@@ -1,6 +1,7 @@
 //! The command line: options, groups and commands, with the words that `--help` shows.
 
 mod automation_profile;
+mod help;
 mod invariant;
 mod mcp;
 mod plan;
@@ -17,6 +18,7 @@ use clap_complete::Shell;
 use crate::output::Format;
 
 pub use automation_profile::{AutomationProfileAddArgs, AutomationProfileCommand, AutomationProfileListArgs};
+pub use help::HelpArgs;
 pub use invariant::{InvariantAddArgs, InvariantCommand, InvariantListArgs, InvariantRemoveArgs};
 pub use mcp::{McpCommand, McpServeArgs};
 pub use plan::{
@@ -91,6 +93,9 @@ pub struct Global {
     /// Log more to stderr and the log file: -v errors, -vv warnings, -vvv information, -vvvv details, -vvvvv all.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
+    /// Show results only: no progress, no hints, no messages but warnings and errors. JSON and YAML stay whole.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
 }
 
 const FORMAT_HELP: &str = "How output is shown: rich, color, table, plain, json, yaml [default: rich on a terminal, else \
@@ -147,6 +152,9 @@ pub enum Command {
     /// Set, show and list configuration keys.
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
+    /// Explain what holds for all commands, or show the help of one; write the manual pages.
+    #[command(after_help = help::HELP)]
+    Help(HelpArgs),
     /// Work on a plan until it pauses; started by the other commands.
     #[command(hide = true)]
     PlanWorker {
@@ -196,6 +204,7 @@ impl Command {
             Command::AutomationProfile(command) => command.path(),
             Command::Plan(command) => command.path(),
             Command::Config(command) => command.path(),
+            Command::Help(_) => "help",
             Command::PlanWorker { .. } => "plan-worker",
         }
     }

@@ -38,9 +38,9 @@ fn the_definition_is_sound() {
     Cli::command().debug_assert();
 }
 
-// CLI-016 to CLI-021, ruling 31: what is not built is not there
+// CLI-016 to CLI-021, CLI-106
 #[test]
-fn the_commands_are_those_that_are_built() {
+fn the_commands_of_the_synopsis_are_there() {
     let names: Vec<String> = all().into_iter().map(|(path, _)| path).collect();
     let expected = "quickstart version info diagnostics init resource:add,list,show,remove \
                     project:create,list,show,delete,link-resource,unlink-resource lsp:add,list,show,remove,detect,install,check,index,serve mcp:serve \
@@ -54,8 +54,9 @@ fn the_commands_are_those_that_are_built() {
             Some((group, leaves)) => leaves.split(',').map(|leaf| format!("agents {group} {leaf}")).collect(),
         })
         .collect();
-    assert_eq!(names, expected);
-    for missing in ["agents plan strategize X", "agents project validations", "agents session list"] {
+    let missing: Vec<&String> = expected.iter().filter(|name| !names.contains(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    for missing in ["agents plan strategize X", "agents project validations"] {
         assert_eq!(refused(missing), ErrorKind::InvalidSubcommand, "{missing}");
     }
 }

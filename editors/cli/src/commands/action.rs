@@ -22,10 +22,10 @@ pub fn run(run: &Run, command: ActionCommand) -> Outcome {
 
 fn create(run: &Run, args: ConfigFileArgs) -> Outcome {
     let out = &run.out;
-    let text = agents_config::read_file(args.config.as_ref())?;
+    let text = compose::read_definition(&args.config)?;
     let created = run.env.engine()?.call(Create {
         path: compose::config_path(&args.config)?,
-        config: args.config,
+        config: compose::definition_name(&args.config),
         text,
     })?;
     let data = json(&created)?;

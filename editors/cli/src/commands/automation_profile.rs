@@ -7,6 +7,7 @@ use crate::args::{
     AutomationProfileAddArgs, AutomationProfileCommand, AutomationProfileListArgs, NameArgs, RemoveArgs,
 };
 use crate::commands::{json, listed, text};
+use crate::compose;
 use crate::failure::Outcome;
 use crate::output::{Kind, Output, col};
 use crate::run::Run;
@@ -23,8 +24,8 @@ pub fn run(run: &Run, command: AutomationProfileCommand) -> Outcome {
 fn add(run: &Run, args: AutomationProfileAddArgs) -> Outcome {
     let out = &run.out;
     let AutomationProfileAddArgs { config, update } = args;
-    let text = agents_config::read_file(config.as_ref())?;
-    let added = run.env.engine()?.call(Add { config, text, update })?;
+    let text = compose::read_definition(&config)?;
+    let added = run.env.engine()?.call(Add { config: compose::definition_name(&config), text, update })?;
     let data = json(&added)?;
     out.panel(None, "Profile Registered")
         .pick(&data, "name", "Name", Kind::Id)

@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use agents_domain::{Error, ErrorKind};
-use clap::CommandFactory;
-use clap_complete::{Shell, generate};
+use clap_complete::Shell;
+use clap_complete::env::Shells;
 
-use crate::args::{self, Cli};
+use crate::args;
+use crate::complete;
 use crate::compose;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Caps, Options, Output};
@@ -51,10 +52,35 @@ pub fn install(run: &Run, shell: Option<Shell>) -> Outcome {
     Ok(())
 }
 
+/// The script asks the program itself what could stand at the cursor, so that it never goes stale.
 fn script(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    generate(shell, &mut Cli::command(), "agents", &mut script);
+    let shells = Shells::builtins();
+    let Some(known) = shells.completer(&shell.to_string()) else { return script };
+    let program = program();
+    for name in ["agents", "cleveragents"] {
+        // Writing into memory does not fail.
+        let _ = known.write_registration(complete::VARIABLE, name, name, &program, &mut script);
+    }
+    if shell == Shell::Zsh {
+        // Loaded from `fpath`, the file is the completion function; the first time it has only defined the real one.
+        script.extend_from_slice(
+            b"\nif [ \"$funcstack[1]\" = \"_agents\" ]; then\n    _clap_dynamic_completer_agents \"$@\"\nfi\n",
+        );
+    }
     script
+}
+
+/// What the script runs: the name where the shell finds this program under it, else where it is.
+fn program() -> String {
+    let this = std::env::current_exe().ok();
+    let path = compose::env("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join("agents")).find(|file| file.is_file());
+    let same = found.and_then(|file| file.canonicalize().ok()).is_some_and(|file| Some(file) == this);
+    match this {
+        Some(this) if !same => this.display().to_string(),
+        _ => "agents".to_owned(),
+    }
 }
 
 fn shell_or_own(shell: Option<Shell>) -> Result<Shell, Error> {

@@ -45,12 +45,17 @@ pub fn run(run: &Run, command: LspCommand) -> Outcome {
 fn add(run: &Run, args: LspAddArgs) -> Outcome {
     let out = &run.out;
     let LspAddArgs { config, update } = args;
-    let text = agents_config::read_file(config.as_ref())?;
+    let text = compose::read_definition(&config)?;
     let command = load_language_server(&text, &config).ok().map(|loaded| loaded.value.command);
     let added = run
         .env
         .engine()?
-        .call(Add { path: compose::config_path(&config)?, config: config.clone(), text, update })
+        .call(Add {
+            path: compose::config_path(&config)?,
+            config: compose::definition_name(&config),
+            text,
+            update,
+        })
         .map_err(|error| {
             let exists = error.kind == ErrorKind::AlreadyExists;
             let mut failure = Failure::from(error);

@@ -5,6 +5,7 @@ mod automation_profile;
 pub mod completion;
 pub mod config;
 pub mod diagnostics;
+pub mod help;
 mod info;
 pub mod init;
 mod invariant;
@@ -22,6 +23,8 @@ pub mod worker;
 use agents_domain::Error;
 use serde::Serialize;
 use serde_json::Value;
+
+pub use quickstart::Report as QuickstartReport;
 
 use crate::args::Command;
 use crate::failure::{Failure, Outcome};
@@ -47,6 +50,7 @@ pub fn run(run: &Run, command: Command) -> Outcome {
         Command::Config(command) => config::run(run, command),
         Command::Diagnostics(args) => diagnostics::run(run, None, &args),
         Command::Init(args) => init::run(run, None, args),
+        Command::Help(args) => help::run(run, args),
         Command::Mcp(_) => Err(Error::internal("a server writes no document").into()),
         Command::PlanWorker { .. } => Err(Error::internal("a worker writes no document").into()),
     }

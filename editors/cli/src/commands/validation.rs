@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::args::{ValidationAddArgs, ValidationAttachArgs, ValidationCommand, ValidationDetachArgs};
 use crate::commands::json;
+use crate::compose;
 use crate::failure::Outcome;
 use crate::output::{Kind, col};
 use crate::run::Run;
@@ -27,8 +28,14 @@ fn add(run: &Run, args: ValidationAddArgs) -> Outcome {
         (_, true) => Some(Mode::Informational),
         _ => None,
     };
-    let text = agents_config::read_file(config.as_ref())?;
-    let added = run.env.engine()?.call(Add { name, config, text, mode, update })?;
+    let text = compose::read_definition(&config)?;
+    let added = run.env.engine()?.call(Add {
+        name,
+        config: compose::definition_name(&config),
+        text,
+        mode,
+        update,
+    })?;
     let data = json(&added)?;
     out.panel(None, "Validation Registered")
         .pick(&data, "validation_registered.name", "Name", Kind::Id)

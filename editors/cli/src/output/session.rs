@@ -46,6 +46,8 @@ pub struct Options {
     pub started: jiff::Timestamp,
     /// Whether a thread keeps a live display moving.
     pub animate: bool,
+    /// Whether people get results only; documents for programs are always whole.
+    pub quiet: bool,
 }
 
 impl Options {
@@ -61,6 +63,7 @@ impl Options {
             clock: Box::new(move || begin.elapsed()),
             started: jiff::Timestamp::now(),
             animate: true,
+            quiet: false,
         }
     }
 }
@@ -80,7 +83,7 @@ impl fmt::Debug for Output {
 impl Output {
     /// Starts a session in the format of the options.
     pub fn open(options: Options) -> Output {
-        let view = View::new(options.format, &options.caps);
+        let view = View { quiet: options.quiet, ..View::new(options.format, &options.caps) };
         let height = options.caps.height;
         Self::open_with(options, |format, writer| match format {
             Format::Rich => Box::new(Live::new(view, height, writer)),

@@ -100,6 +100,47 @@ fn steady(mut document: Value) -> Value {
     document
 }
 
+#[test]
+fn quiet_shows_results_and_no_more_and_leaves_documents_whole() {
+    let world = World::registered(&choose_and_edit(0.9));
+    for format in ["rich", "table", "color", "plain"] {
+        let ran = world.run_in(format, &["--quiet", "resource", "list"]);
+        assert!(ran.stdout.contains("local/repo") && !ran.stdout.contains("listed"), "{}", ran.stdout);
+        let again = ["-q", "resource", "add", "git-checkout", "local/repo", "--path", "repo", "--update"];
+        let hint = world.run_in(format, &again);
+        assert!(!hint.stdout.contains("Next Steps") && hint.stdout.contains("local/repo"), "{}", hint.stdout);
+        let refused = world.run_in(format, &["-q", "project", "show", "nobody"]);
+        assert_eq!(refused.code, Some(1));
+        assert!(refused.stdout.contains("nobody"), "{}", refused.stdout);
+    }
+    let document = world.json(&["--quiet", "resource", "list"]);
+    assert_eq!(document["messages"][0]["text"], "1 resource listed");
+}
+
+// A definition comes from standard input where its file is called `-`
+#[test]
+fn definitions_are_read_from_standard_input() {
+    let world = World::new();
+    let files = [
+        (&["action", "create", "--config", "-"][..], crate::world::ACTION),
+        (&["lsp", "add", "-c", "-"], "name: local/ruff\nlanguages: [python]\ncommand: sh\n"),
+        (&["validation", "add", "-c", "-"], "name: local/tests\ncommand: 'true'\n"),
+    ];
+    for (args, text) in files {
+        let ran = crate::system::answered(&world, text, &[&["--format", "json"], args].concat());
+        let document = crate::world::document(&ran, args);
+        assert_eq!(document["exit_code"], 0, "{args:?}: {document:#}");
+    }
+    let big = "#".repeat(2 << 20);
+    for (text, words) in [("name: [", "standard input:1"), (&*big, "standard input"), ("", "standard input")]
+    {
+        let args = ["--format", "json", "action", "create", "--config", "-"];
+        let refused = crate::world::document(&crate::system::answered(&world, text, &args), &args);
+        assert_eq!(refused["exit_code"], 1, "{refused:#}");
+        assert!(refused["error"].to_string().contains(words), "{refused:#}");
+    }
+}
+
 // CLI-190
 #[test]
 fn empty_lists_say_what_there_is_none_of() {

@@ -12,6 +12,7 @@ mod mistakes;
 mod path;
 mod processes;
 mod quickstart;
+mod reference;
 mod registry;
 mod shell;
 mod system;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 pub use agents_engine::testing::git;
@@ -192,7 +193,20 @@ pub fn document(ran: &Ran, args: &[&str]) -> Value {
     assert_eq!(document["exit_code"].as_i64(), ran.code.map(i64::from), "{document:#}");
     assert!(document["data"].is_object());
     assert!(document.get("error").is_none() || document["status"] == "error");
+    fits_its_schema(&document);
     document
+}
+
+/// Checks a document against what docs/reference publishes for its command.
+fn fits_its_schema(document: &Value) {
+    static SCHEMAS: LazyLock<BTreeMap<String, jsonschema::Validator>> = LazyLock::new(|| {
+        let all = agents_cli::reference::schemas().into_iter();
+        all.map(|one| (one.command, jsonschema::validator_for(&one.schema).unwrap())).collect()
+    });
+    let Some(schema) = document["command"].as_str().and_then(|command| SCHEMAS.get(command)) else { return };
+    let wrong: Vec<String> =
+        schema.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}\n{document:#}");
 }
 
 /// Asks again and again until it is so.

@@ -13,7 +13,8 @@ use crate::run::Run;
 pub fn run(run: &Run, args: LspCheckArgs) -> Outcome {
     let out = &run.out;
     let LspCheckArgs { name, config, root, timeout } = args;
-    let text = config.as_ref().map(|file| agents_config::read_file(file.as_ref())).transpose()?;
+    let text = config.as_ref().map(|file| compose::read_definition(file)).transpose()?;
+    let config = config.as_deref().map(compose::definition_name);
     let root = root.map(|root| compose::absolute(&root)).transpose()?;
     let shown = name.as_deref().or(config.as_deref()).unwrap_or_default().to_owned();
     let progress = out.progress(&format!("Starts {shown}"));

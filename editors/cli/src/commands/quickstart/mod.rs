@@ -33,7 +33,8 @@ use crate::run::Run;
 use made::Made;
 use next::{Place, Program};
 use registry::Registered;
-use report::{Decided, Report, Repository};
+pub use report::Report;
+use report::{Decided, Repository};
 use servers::Ready;
 
 /// The profile of its plan: one that neither starts Execute nor applies by itself, whatever is configured.

@@ -66,7 +66,7 @@ impl Program {
 }
 
 /// Lines to paste into the configuration of editors.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Editors {
     /// `~/.config/nvim/init.lua`.
     pub neovim: String,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use agents_engine::operations::lsp::DetectedLanguage;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use super::next::Editors;
 use super::servers::Ready;
 
 /// What programs get.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, JsonSchema)]
 pub struct Report {
     pub repository: Option<Repository>,
     pub languages: Vec<DetectedLanguage>,
@@ -29,7 +30,7 @@ pub struct Report {
 }
 
 /// The repository that was worked on.
-#[derive(Clone, Serialize)]
+#[derive(Clone, Serialize, JsonSchema)]
 pub struct Repository {
     /// Its top level.
     pub path: PathBuf,
@@ -40,7 +41,7 @@ pub struct Repository {
 }
 
 /// A decision of Strategize.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct Decided {
     pub decision_id: String,
     pub question: String,

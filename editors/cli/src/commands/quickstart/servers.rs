@@ -18,7 +18,7 @@ use crate::run::Run;
 const MOST: usize = 3;
 
 /// A server that is ready.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Ready {
     /// Its name in the registry.
     pub name: String,
@@ -31,7 +31,7 @@ pub struct Ready {
 }
 
 /// How a server came to be ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// It was registered before.

@@ -10,7 +10,7 @@ mod tree;
 
 use std::time::Duration;
 
-use super::element::{Element, Mark};
+use super::element::{Element, Level, Mark};
 use super::format::{Background, Caps, Format};
 use super::layout::{self, Line};
 use super::styled::{Styled, Tone};
@@ -36,6 +36,8 @@ pub struct View {
     pub open: bool,
     /// Most rows an open table shows.
     pub window: usize,
+    /// Results only: progress, hints and good news are left out.
+    pub quiet: bool,
 }
 
 impl View {
@@ -55,6 +57,7 @@ impl View {
             now: Duration::ZERO,
             open: false,
             window: caps.height.saturating_sub(12).max(5),
+            quiet: false,
         }
     }
 
@@ -116,6 +119,9 @@ impl View {
 
 /// The rows of an element.
 pub fn rows(element: &Element, view: &View) -> Vec<Line> {
+    if view.quiet && is_chatter(element) {
+        return Vec::new();
+    }
     match element {
         Element::Panel(panel) => simple::panel(panel, view),
         Element::Table(table) => table::rows(table, view),
@@ -127,6 +133,15 @@ pub fn rows(element: &Element, view: &View) -> Vec<Line> {
         Element::Diff(diff) => diff::rows(diff, view),
         Element::Separator(separator) => simple::separator(*separator, view),
         Element::Hint(hint) => simple::hint(hint, view),
+    }
+}
+
+/// What a person who wants results only does not want.
+fn is_chatter(element: &Element) -> bool {
+    match element {
+        Element::Progress(_) | Element::Hint(_) => true,
+        Element::Status(status) => matches!(status.level, Level::Ok | Level::Info),
+        _ => false,
     }
 }
 

@@ -104,6 +104,7 @@ fn options(format: Format, caps: Caps, answer: Option<&str>) -> Parts {
         clock: Box::new(move || Duration::from_millis(clock.load(Ordering::SeqCst))),
         started: "2026-02-08T12:58:00Z".parse().unwrap(),
         animate: false,
+        quiet: false,
     };
     (options, buffer, millis, asked)
 }
