@@ -19,6 +19,7 @@ mod lookup;
 mod notes;
 pub mod operations;
 mod preflight;
+mod process;
 mod records;
 mod rewind;
 mod sandboxes;

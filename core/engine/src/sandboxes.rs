@@ -10,9 +10,10 @@ use agents_domain::ports::actor::FileEntry;
 use agents_domain::resource::{Resource, SandboxStrategy, resource_type};
 use agents_domain::text::FileEdit;
 use agents_domain::{Error, ErrorKind, Result};
-use agents_sandbox::{AppliedEdit, CommitId, Removal, Repository, SandboxError, Worktree};
+use agents_sandbox::{AppliedEdit, CommitId, Removal, Repository, SandboxError, TakenEdits, Worktree};
 
 use crate::Engine;
+use crate::process::confine::{Bounds, Reach};
 
 /// An open sandbox with what the engine knows of it.
 #[derive(Debug)]
@@ -28,6 +29,24 @@ pub(crate) struct OpenSandbox {
 impl OpenSandbox {
     pub fn worktree(&self) -> &Worktree {
         &self.worktree
+    }
+
+    /// The bounds of what runs in it.
+    pub fn bounds(&self, reach: Reach, data_dir: &Path) -> Bounds {
+        let repository = self.worktree.repository();
+        let own = repository.path().to_owned();
+        let (mut protected, mut hidden) = (vec![own, repository.common_dir().to_owned()], Vec::new());
+        match reach {
+            Reach::Machine => protected.push(data_dir.to_owned()),
+            // Sandboxes of other plans are there, too.
+            Reach::Sandbox => hidden.push(data_dir.to_owned()),
+        }
+        Bounds { reach, root: self.root.clone(), protected, hidden }
+    }
+
+    /// Commits whatever differs from the last checkpoint, but for caches; `None` when nothing does.
+    pub fn take_work(&self, label: &str) -> Result<Option<TakenEdits>> {
+        self.worktree.take_work(label).map_err(sandbox_error)
     }
 
     /// Links are left out: what they lead to inside the checkout is listed by its own name, and would be worked on twice.

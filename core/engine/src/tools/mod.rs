@@ -10,6 +10,7 @@ mod editing;
 mod files;
 mod git;
 mod searching;
+mod shell;
 mod symbols;
 
 use std::collections::BTreeSet;
@@ -27,6 +28,7 @@ use agents_tools::delta::Delta;
 use agents_tools::{Lens, LspTool};
 use serde_json::{Value, json};
 
+use crate::Engine;
 use crate::sandboxes::OpenSandbox;
 
 /// Before the name of every tool that comes with the program and is not a language server's.
@@ -34,6 +36,7 @@ const PREFIX: &str = "builtin/";
 
 /// What a tool is given to work on.
 pub(crate) struct Scene<'a> {
+    pub engine: &'a Engine,
     pub sandboxes: &'a [OpenSandbox],
     pub lens: &'a Lens,
 }
@@ -44,6 +47,9 @@ pub(crate) type Edits = (ResourceId, Vec<FileEdit>);
 /// The resource that a tool changed, and what its actor is told.
 pub(crate) type Acted = (ResourceId, Value);
 
+/// Something that runs in a sandbox.
+pub(crate) type Runs = for<'a> fn(Value, &'a Scene<'a>) -> BoxFuture<'a, Result<Acted, String>>;
+
 /// How a tool does what it does. `Err` is a sentence for the actor, and nothing was changed.
 #[derive(Clone, Copy)]
 pub(crate) enum Body {
@@ -53,6 +59,8 @@ pub(crate) enum Body {
     Ask(for<'a> fn(Value, &'a Scene<'a>) -> BoxFuture<'a, Result<Value, String>>),
     /// Works out edits.
     Edit(fn(&Value, &Scene<'_>) -> Result<Edits, String>),
+    /// Does what it does; what it changed is seen in the sandbox afterwards.
+    Run(Runs),
     /// Changes what is no file's content, such as an empty directory.
     Act(fn(&Value, &Scene<'_>) -> Result<Acted, String>),
 }
@@ -129,6 +137,7 @@ pub(crate) fn all() -> &'static [Tool] {
         all.extend(searching::tools());
         all.extend(symbols::tools());
         all.extend(git::tools());
+        all.extend(shell::tools());
         all.sort_by(|a, b| a.facts.name.cmp(&b.facts.name));
         all
     });
@@ -256,6 +265,9 @@ pub(crate) fn paths_in(edits: &[FileEdit]) -> Vec<String> {
     paths
 }
 
+/// In the place of a path: every file.
+const ANYTHING: &str = "/";
+
 /// The files a request would write, as far as its arguments say; a folder ends in `/` and stands for all in it.
 pub(crate) fn paths_of(request: &Request) -> Vec<String> {
     let Request::Tool { tool, args, .. } = request else { return Vec::new() };
@@ -263,6 +275,8 @@ pub(crate) fn paths_of(request: &Request) -> Vec<String> {
         return paths_in(&edits);
     }
     match find(tool) {
+        // It may be anything.
+        Some(tool) if matches!(tool.body, Body::Run(_)) => vec![ANYTHING.to_owned()],
         Some(tool) if !tool.looks() => {
             let named = ["path", "source", "destination"].iter().filter_map(|key| args[key].as_str());
             let clean = named.map(|path| path.trim_start_matches("./").trim_end_matches('/').to_owned());
@@ -274,7 +288,9 @@ pub(crate) fn paths_of(request: &Request) -> Vec<String> {
 
 /// Whether a file is among those that a cut-off write may have touched.
 pub(crate) fn is_among(paths: &[String], file: &str) -> bool {
-    paths.iter().any(|path| path == file || (path.ends_with('/') && file.starts_with(path.as_str())))
+    paths.iter().any(|path| {
+        path == ANYTHING || path == file || (path.ends_with('/') && file.starts_with(path.as_str()))
+    })
 }
 
 /// Whether whoever calls a tool that writes wants to know what it brought and took away: yes, unless its arguments say

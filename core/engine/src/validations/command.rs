@@ -11,80 +11,46 @@ use agents_domain::validation::{OutputParser, ValidationDefinition, Verdict};
 use serde_json::{Map, Value};
 
 use super::parse::{self, Output};
-use super::process::{self, Ended, Job, Kept};
-use super::secrets::Secrets;
 use crate::Surroundings;
+use crate::process::confine::{self, Bounds};
+use crate::process::secrets::Secrets;
+use crate::process::{self, Ended, Job, Kept, environment};
 use crate::surroundings::{find_program, is_program};
-
-/// Variables of ours that a command gets when they are set: where programs, caches and toolchains are, and the language.
-const INHERITED: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "TMPDIR",
-    "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "CARGO_HOME",
-    "RUSTUP_HOME",
-    "RUSTUP_TOOLCHAIN",
-    "CARGO_TARGET_DIR",
-    "GOPATH",
-    "GOROOT",
-    "GOCACHE",
-    "GOMODCACHE",
-    "JAVA_HOME",
-    "NVM_DIR",
-    "NODE_PATH",
-    "PYENV_ROOT",
-    "VIRTUAL_ENV",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-];
-
-/// What every command is told, so that it leaves no files behind and prints plain text.
-const OURS: &[(&str, &str)] = &[
-    ("PYTHONDONTWRITEBYTECODE", "1"),
-    ("NO_COLOR", "1"),
-    ("TERM", "dumb"),
-    ("CI", "1"),
-    ("GIT_OPTIONAL_LOCKS", "0"),
-];
-
-/// Where programs are looked for when nothing says so.
-pub(super) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The end of each stream that is kept with the result, in characters.
 const SHOWN: usize = 4000;
 
-/// Runs the command of a validation in `root`; `args` are those of the attachment, defaults filled in.
+/// Runs the command of a validation in its bounds; `args` are those of the attachment, defaults filled in.
 pub(super) async fn run(
     definition: &ValidationDefinition,
     args: &Map<String, Value>,
-    root: &Path,
+    bounds: &Bounds,
     surroundings: &dyn Surroundings,
 ) -> Verdict {
+    let root = bounds.root.as_path();
     let report = match tempfile::Builder::new().prefix("agents-report-").tempdir() {
         Ok(folder) => folder,
         Err(error) => return Verdict::broken(format!("no temporary folder can be made: {error}")),
     };
     let file = report.path().join("report");
-    let prepared = match prepare(definition, args, root, &file, surroundings) {
+    let prepared = match prepare(definition, args, bounds, &file, surroundings) {
         Ok(prepared) => prepared,
         Err(why) => return Verdict::broken(why),
     };
     let ended = match process::run(&prepared.job).await {
-        Ok(ended) => ended,
+        Ok(ended) => Ended { status: ended.status.map(|status| told(status, prepared.confined)), ..ended },
         Err(why) => return Verdict::broken(why),
     };
     let text = read_report(&file);
     prepared.secrets.mask(verdict(&prepared, &ended, &text, root))
+}
+
+/// How a command ended: what confines it passes a signal on as an exit code, as a shell does.
+fn told(status: ExitStatus, confined: bool) -> ExitStatus {
+    match status.code() {
+        Some(code @ 129..=192) if confined => ExitStatus::from_raw(code - 128),
+        _ => status,
+    }
 }
 
 /// The report, when it is of a size a report has.
@@ -100,28 +66,24 @@ struct Prepared {
     line: String,
     parser: OutputParser,
     secrets: Secrets,
+    /// It runs in bounds.
+    confined: bool,
 }
 
 fn prepare(
     definition: &ValidationDefinition,
     args: &Map<String, Value>,
-    root: &Path,
+    bounds: &Bounds,
     report: &Path,
     surroundings: &dyn Surroundings,
 ) -> Result<Prepared, String> {
+    let root = bounds.root.as_path();
     let text = |key: &str| args.get(key).and_then(Value::as_str).map(str::to_owned);
     let inline = definition.command.is_none() && definition.shell.is_none();
     let own = |key: &str| if inline { text(key) } else { None };
     let directory =
         directory(root, definition.working_directory.clone().or_else(|| own("working_directory")))?;
-    let mut env: Vec<(String, String)> = INHERITED
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), surroundings.variable(name)?)))
-        .chain(OURS.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
-        .collect();
-    if !env.iter().any(|(name, _)| name == "PATH") {
-        env.push(("PATH".to_owned(), DEFAULT_PATH.to_owned()));
-    }
+    let mut env = environment::variables(surroundings);
     let secrets = RefCell::new(Secrets::default());
     for (name, value) in &definition.env {
         let look = |name: &str| surroundings.variable(name);
@@ -150,11 +112,13 @@ fn prepare(
             (locate(program, &directory, &path)?, rest.to_vec(), words.join(" "))
         }
     };
+    let (within, words) = confine::confined(surroundings, bounds, &program, &words);
+    let confined = within != program;
     let parser = own("parser").and_then(|word| serde_json::from_value(word.into()).ok());
     Ok(Prepared {
         parser: definition.parser.or(parser).unwrap_or(OutputParser::Auto),
         job: Job {
-            program,
+            program: within,
             args: words,
             env,
             directory,
@@ -162,6 +126,7 @@ fn prepare(
         },
         line,
         secrets: secrets.into_inner(),
+        confined,
     })
 }
 

@@ -3,11 +3,10 @@
 mod command;
 pub(crate) mod diagnostics;
 mod parse;
-mod process;
-mod secrets;
 mod syntax;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use agents_domain::changes::ChangeKind;
 use agents_domain::diagnostics::Severity;
@@ -24,6 +23,8 @@ use agents_sandbox::{ChangedPath, Repository};
 use serde_json::{Map, Value};
 
 use crate::operations::validation::definition;
+use crate::process::confine::Reach;
+use crate::process::environment;
 use crate::sandboxes::{OpenSandbox, commit_id, sandbox_error};
 use crate::surroundings::find_program;
 use crate::{Engine, Surroundings};
@@ -117,7 +118,7 @@ pub(crate) fn missing_program<'d>(
     {
         return None;
     }
-    let path = surroundings.variable("PATH").unwrap_or_else(|| command::DEFAULT_PATH.to_owned());
+    let path = surroundings.variable("PATH").unwrap_or_else(|| environment::DEFAULT_PATH.to_owned());
     find_program(word, &path).is_none().then_some(word)
 }
 
@@ -128,6 +129,8 @@ pub(crate) struct Place<'a> {
     pub languages: &'a dyn LanguageWorkspace,
     pub baseline: Option<&'a Survey>,
     pub surroundings: &'a dyn Surroundings,
+    /// Where our own data are, which no validation writes.
+    pub data_dir: &'a Path,
 }
 
 impl Place<'_> {
@@ -154,7 +157,8 @@ pub(crate) async fn run(task: &Task, place: &Place<'_>) -> Verdict {
     let args = task.args();
     let ran = match definition.builtin.unwrap_or(BuiltIn::Command) {
         BuiltIn::Command => {
-            Ok(command::run(definition, &args, &place.sandbox.root, place.surroundings).await)
+            let bounds = place.sandbox.bounds(Reach::Machine, place.data_dir);
+            Ok(command::run(definition, &args, &bounds, place.surroundings).await)
         }
         BuiltIn::NoNewDiagnostics => no_new_diagnostics(definition, &args, place).await,
         BuiltIn::Syntax => syntax(place),

@@ -129,6 +129,13 @@ impl Worker<'_> {
         Ok(Some(format!("{} was edited in the sandbox by a person meanwhile", edited.join(", "))))
     }
 
+    /// The same for a tool that may write anything.
+    pub(super) fn edited_at_all(&self, sandbox: &OpenSandbox) -> Result<Option<String>, Stop> {
+        let edited = sandbox.worktree().edited_paths().map_err(sandbox_error)?;
+        let said = format!("{} was edited in the sandbox by a person meanwhile", edited.join(", "));
+        Ok((!edited.is_empty()).then_some(said))
+    }
+
     /// Takes what a person edited in the sandboxes into the plan: a commit, a decision that says so, change records, a
     /// checkpoint, and word to the actor. Without edits nothing happens.
     pub(super) async fn take_edits(

@@ -22,7 +22,7 @@ use crate::checkpoints::measure;
 use crate::records::{self, Evidence, by_key, emit};
 use crate::rewind::{args_hash, standing};
 use crate::sandboxes::{OpenSandbox, strategy_of};
-use crate::tools::{self, Body, Scene, Tool, Written};
+use crate::tools::{self, Body, Runs, Scene, Tool, Written};
 use crate::{children, clock};
 
 impl Worker<'_> {
@@ -48,7 +48,7 @@ impl Worker<'_> {
         {
             return self.look(run, tool, call_id, args, &decisions, lens).await;
         }
-        let scene = Scene { sandboxes, lens };
+        let scene = Scene { engine: self.engine, sandboxes, lens };
         if let Request::Tool { call_id, tool, args, .. } = &request
             && let Some(tool) = tools::find(tool).filter(|tool| tool.looks())
         {
@@ -160,7 +160,11 @@ impl Worker<'_> {
         }
         let paths = edits.as_ref().map(|(_, edits)| tools::paths_in(edits)).unwrap_or_default();
         for sandbox in sandboxes {
-            if let Some(why) = self.edited_meanwhile(&paths, sandbox)? {
+            let edited = match tool.body {
+                Body::Run(_) => self.edited_at_all(sandbox)?,
+                _ => self.edited_meanwhile(&paths, sandbox)?,
+            };
+            if let Some(why) = edited {
                 self.refuse(run, why)?;
                 return Ok(true);
             }
@@ -173,6 +177,7 @@ impl Worker<'_> {
                 said,
                 diagnostics: None,
             }),
+            (Body::Run(run), _) => self.run_in(run, &args, decision, scene).await?,
             (_, Some((resource_id, edits))) => apply(sandboxes, resource_id, &edits),
             _ => Err("it does nothing".to_owned()),
         };
@@ -187,6 +192,41 @@ impl Worker<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Lets a tool run, and takes what it left in its sandbox as what it wrote, also where its time was up.
+    async fn run_in<'a>(
+        &self,
+        run: Runs,
+        args: &Value,
+        decision: &Decision,
+        scene: &'a Scene<'a>,
+    ) -> Result<Result<Written, String>, Stop> {
+        let (resource_id, mut said) = match run(args.clone(), scene).await {
+            Ok(ran) => ran,
+            Err(why) => {
+                self.take_back_work(scene.sandboxes)?;
+                return Ok(Err(why));
+            }
+        };
+        let taken = sandbox_of(scene.sandboxes, resource_id)?.take_work(&decision.question)?;
+        let (edits, left_out) = taken.map(|taken| (taken.edits, taken.left_out)).unwrap_or_default();
+        if !left_out.is_empty() {
+            said["left_out"] = json!(left_out);
+        }
+        Ok(Ok(Written { resource_id, edits, said, diagnostics: None }))
+    }
+
+    /// Takes back what a tool that failed had written until then.
+    fn take_back_work(&self, sandboxes: &[OpenSandbox]) -> Result<(), Stop> {
+        let plan = self.plan()?;
+        for sandbox in sandboxes.iter().filter(|sandbox| !sandbox.read_only) {
+            let dirty = sandbox.worktree().edited_paths().map_err(crate::sandboxes::sandbox_error)?;
+            if !dirty.is_empty() {
+                sandbox.restore_paths(&commit_of(&plan, sandbox.resource_id), &dirty)?;
+            }
+        }
+        Ok(())
     }
 
     /// What the same call returned under a decision that still stands; it is not made twice.

@@ -270,6 +270,7 @@ impl Worker<'_> {
                     languages: &*workspace.languages,
                     baseline: baseline.get(&resource),
                     surroundings: &*self.engine.surroundings,
+                    data_dir: &self.engine.data_dir,
                 };
                 validations::run(task, &place).await
             }

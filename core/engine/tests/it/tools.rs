@@ -4,3 +4,4 @@ mod caller;
 mod confinement;
 mod files;
 mod searching;
+mod shell;

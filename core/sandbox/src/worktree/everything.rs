@@ -259,8 +259,20 @@ impl Worktree {
 
     /// Commits what somebody edited; `None` when nobody did.
     pub fn take_edits(&self) -> Result<Option<TakenEdits>> {
+        self.take(EDITS, self.edited_paths()?)
+    }
+
+    /// Commits whatever differs, as a program left it; folders of installed dependencies and of compiled code are left
+    /// out. `None` when nothing differs.
+    pub fn take_work(&self, label: &str) -> Result<Option<TakenEdits>> {
+        let derived = |path: &str| path.split('/').any(|folder| DERIVED.contains(&folder));
+        let paths = self.dirty_paths()?.into_iter().filter(|path| !derived(path)).collect();
+        self.take(label, paths)
+    }
+
+    fn take(&self, label: &str, paths: Vec<String>) -> Result<Option<TakenEdits>> {
         let (paths, left_out): (Vec<String>, Vec<String>) =
-            self.edited_paths()?.into_iter().partition(|path| self.is_storable(path));
+            paths.into_iter().partition(|path| self.is_storable(path));
         let names: Vec<&str> = paths.iter().map(String::as_str).collect();
         let unstorable: BTreeSet<String> =
             self.unstorable(&names)?.into_iter().map(|(path, _)| path).collect();
@@ -269,7 +281,7 @@ impl Worktree {
             return Ok(None);
         }
         let from = self.head()?;
-        let commit = self.checkpoint(EDITS, &names)?;
+        let commit = self.checkpoint(label, &names)?;
         let changes = changed_paths(&self.repository, &from, &commit)?;
         let old = |change: &ChangedPath| change.old_path.as_ref().unwrap_or(&change.path).clone();
         let before = self.repository.files_at(&from, &changes.iter().map(old).collect::<Vec<_>>())?;

@@ -9,6 +9,7 @@ use nix::unistd::{AccessFlags, eaccess};
 
 use super::Check;
 use crate::Surroundings;
+use crate::process::confine::available;
 use crate::surroundings::find_program;
 
 /// Free bytes below which a disk counts as nearly full.
@@ -152,12 +153,16 @@ pub(super) fn python(surroundings: &dyn Surroundings) -> Check {
     }
 }
 
-/// What would keep Python code of definitions in bounds; no definition of this version can have any.
+/// What keeps commands and Python code of tools and validations in bounds (ruling 14).
 pub(super) fn confinement(surroundings: &dyn Surroundings) -> Check {
     const NAME: &str = "Python confinement";
-    match program(surroundings, "bwrap") {
-        Some(path) => Check::ok(NAME, format!("not in use; {}", path.display())),
-        None => Check::ok(NAME, "not in use; bwrap not found"),
+    match available(surroundings) {
+        Ok(by) => Check::ok(NAME, by),
+        Err(why) => Check::warn(
+            NAME,
+            format!("{why}: commands and code of tools and validations reach all that their user can"),
+            "Install bubblewrap; on Debian: apt install bubblewrap",
+        ),
     }
 }
 

@@ -12,6 +12,37 @@ use serde_json::{Value, json};
 
 use crate::harness::Bench;
 
+/// A machine with the programs of this one, and a home of its own.
+pub struct Programs(pub std::path::PathBuf);
+
+impl agents_engine::Surroundings for Programs {
+    fn variable(&self, name: &str) -> Option<String> {
+        match name {
+            "PATH" => Some("/usr/local/bin:/usr/bin:/bin".to_owned()),
+            "HOME" => Some(self.0.display().to_string()),
+            "SECRET_TOKEN" => Some("must-not-be-seen".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn run(&self, program: &std::path::Path, _: &[&str]) -> Result<String, String> {
+        Err(format!("{} is not run", program.display()))
+    }
+}
+
+/// Gives an engine this machine's programs.
+pub fn with_programs(bench: &mut Bench) {
+    let home = bench.dir.path().join("home");
+    std::fs::create_dir_all(home.join(".ssh")).unwrap();
+    std::fs::write(home.join(".ssh/id"), "private\n").unwrap();
+    bench.engine = bench.engine.clone().with_surroundings(Arc::new(Programs(home)));
+}
+
+/// Whether commands can be confined here; without it some facts cannot be seen.
+pub fn has_bwrap() -> bool {
+    std::path::Path::new("/usr/bin/bwrap").exists()
+}
+
 #[derive(Default)]
 pub struct Kept {
     pub observed: Mutex<Vec<Observation>>,
@@ -100,13 +131,13 @@ impl Called {
         calls: &[(&str, Value)],
         action: &str,
         profile: &str,
-        prepare: impl FnOnce(&Bench),
+        prepare: impl FnOnce(&mut Bench),
     ) -> Self {
         let kept = Arc::new(Kept::default());
         let calls = calls.iter().map(|(tool, args)| ((*tool).to_owned(), args.clone())).collect();
         let actor: Arc<dyn Actor> = Arc::new(Caller { calls, kept: kept.clone() });
-        let bench = Bench::new(files, &[("test/caller", actor)]);
-        prepare(&bench);
+        let mut bench = Bench::new(files, &[("test/caller", actor)]);
+        prepare(&mut bench);
         bench.action("local/act", "test/caller", "test/caller", action);
         let plan = bench.plan("local/act", profile);
         Self { bench, plan, kept }

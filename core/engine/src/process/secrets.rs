@@ -19,13 +19,18 @@ static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a regular expression")
 });
 
+/// A text without what looks like a key.
+pub(crate) fn masked(text: &str) -> String {
+    SHAPES.replace_all(text, MASK).into_owned()
+}
+
 /// Values that must not be shown.
 #[derive(Debug, Default)]
-pub(super) struct Secrets(Vec<String>);
+pub(crate) struct Secrets(Vec<String>);
 
 impl Secrets {
     /// Hides a value when its name says that it is one.
-    pub(super) fn add(&mut self, name: &str, value: &str) {
+    pub(crate) fn add(&mut self, name: &str, value: &str) {
         let name = name.to_ascii_lowercase();
         let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
         let secret = words.iter().any(|word| {
@@ -66,7 +71,7 @@ impl Secrets {
     }
 
     /// What may be recorded.
-    pub(super) fn mask(&self, mut verdict: Verdict) -> Verdict {
+    pub(crate) fn mask(&self, mut verdict: Verdict) -> Verdict {
         verdict.message = self.text(&verdict.message);
         verdict.data = verdict.data.into_iter().map(|(key, value)| (key, self.value(value))).collect();
         for finding in &mut verdict.findings {

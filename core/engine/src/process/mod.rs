@@ -1,6 +1,10 @@
-//! Running a command of a validation: no shell unless asked, a clean environment, bounded time and output, and nothing
+//! Running a command of a validation or a tool: no shell unless asked, a clean environment, bounded time and output, and nothing
 //! of it outlives the run, the cancelling of the plan, or the death of the worker. What it starts in a session of its own is
 //! found by a mark in the environment.
+
+pub(crate) mod confine;
+pub(crate) mod environment;
+pub(crate) mod secrets;
 
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
@@ -33,7 +37,7 @@ exec "$@" 3<&- </dev/null
 
 /// What is run.
 #[derive(Debug, Clone)]
-pub(super) struct Job {
+pub(crate) struct Job {
     /// Absolute.
     pub program: PathBuf,
     pub args: Vec<String>,
@@ -45,7 +49,7 @@ pub(super) struct Job {
 
 /// How it ended.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(crate) struct Ended {
     /// `None` when the time was up.
     pub status: Option<ExitStatus>,
     pub stdout: Kept,
@@ -54,7 +58,7 @@ pub(super) struct Ended {
 
 /// The end of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     pub text: String,
     /// Bytes before it that were not kept.
     pub dropped: u64,
@@ -96,7 +100,7 @@ fn marked(mark: &str) -> Vec<Pid> {
 }
 
 /// Runs a job to its end. Dropping the future ends the job. `Err` is why it could not be started.
-pub(super) async fn run(job: &Job) -> Result<Ended, String> {
+pub(crate) async fn run(job: &Job) -> Result<Ended, String> {
     let shown = job.program.display();
     let mark = crate::clock::ulid().to_string();
     let mut child = Command::new("/bin/sh")
