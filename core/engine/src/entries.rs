@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use agents_config::Registry;
 use agents_domain::Result;
+use agents_domain::action::ActionArgument;
 use agents_domain::profile::built_in_profiles;
 use agents_domain::validation::{BUILT_INS, built_in as built_in_validation};
 
 use crate::{Engine, built_in};
 
 /// Something registered, or coming with the program.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RegistryEntry {
     /// Its name, such as `local/ruff`.
     pub name: String,
@@ -18,6 +19,8 @@ pub struct RegistryEntry {
     pub description: Option<String>,
     /// The file it was registered from and what that said; `None` for what comes with the program.
     pub file: Option<(PathBuf, String)>,
+    /// What an action takes; nothing for all others.
+    pub arguments: Vec<ActionArgument>,
 }
 
 impl Engine {
@@ -26,8 +29,12 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read.
     pub fn entries(&self, registry: Registry) -> Result<Vec<RegistryEntry>> {
-        let entry =
-            |name: String, description: Option<String>| RegistryEntry { name, description, file: None };
+        let entry = |name: String, description: Option<String>| RegistryEntry {
+            name,
+            description,
+            file: None,
+            arguments: Vec::new(),
+        };
         let from = |entry: RegistryEntry, path: String, source: String| RegistryEntry {
             file: Some((path.into(), source)),
             ..entry
@@ -36,11 +43,14 @@ impl Engine {
             Registry::Action => {
                 let registered = self.view(|r| r.actions())?.into_iter().map(|a| {
                     let about = entry(a.definition.name.to_string(), Some(a.definition.description));
-                    from(about, a.config_path, a.source)
+                    let arguments = a.definition.arguments;
+                    RegistryEntry { arguments, ..from(about, a.config_path, a.source) }
                 });
                 let ours = built_in::actions().iter();
-                let ours = ours
-                    .map(|a| entry(a.definition.name.to_string(), Some(a.definition.description.clone())));
+                let ours = ours.map(|a| RegistryEntry {
+                    arguments: a.definition.arguments.clone(),
+                    ..entry(a.definition.name.to_string(), Some(a.definition.description.clone()))
+                });
                 registered.chain(ours).collect()
             }
             Registry::Actor => {

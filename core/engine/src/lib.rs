@@ -48,6 +48,7 @@ use agents_domain::{Error, ErrorKind, Result};
 
 pub use entries::RegistryEntry;
 pub use facade::{METHOD_PREFIX, Operation, OperationInfo, catalogue};
+pub use lookup::Named;
 pub use surroundings::{Nowhere, Surroundings, find_program, is_program};
 
 /// Starts the worker of a plan in a process of its own and returns at once.

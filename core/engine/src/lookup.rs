@@ -2,7 +2,7 @@
 
 use agents_config::nearest;
 use agents_domain::decision::Decision;
-use agents_domain::ids::{DecisionId, PlanId, ResourceId};
+use agents_domain::ids::{CheckpointId, CorrectionId, DecisionId, PlanId, ResourceId};
 use agents_domain::plan::Plan;
 use agents_domain::ports::store::{Reader, StoreResult};
 use agents_domain::project::Project;
@@ -13,6 +13,19 @@ use crate::Engine;
 
 /// How many matches of an ambiguous prefix are listed.
 const LISTED: usize = 10;
+
+/// What a full id names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// A plan.
+    Plan(PlanId),
+    /// A decision, and the plan it is of.
+    Decision(DecisionId, PlanId),
+    /// A correction attempt.
+    Correction(CorrectionId),
+    /// A checkpoint of a plan.
+    Checkpoint(CheckpointId, PlanId),
+}
 
 /// Characters of Crockford's base 32, as ULIDs use it.
 fn is_id_text(text: &str) -> bool {
@@ -64,6 +77,30 @@ fn with_article(kind: &str) -> String {
 }
 
 impl Engine {
+    /// What a full id without a prefix names; `None` when it names nothing that has a page of its own.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn named(&self, id: &str) -> Result<Option<Named>> {
+        let (Ok(plan), Ok(decision), Ok(correction), Ok(checkpoint)) =
+            (id.parse(), id.parse(), id.parse(), id.parse())
+        else {
+            return Ok(None);
+        };
+        self.view(|r| {
+            if let Some(found) = r.decision(decision)? {
+                return Ok(Some(Named::Decision(decision, found.plan_id)));
+            }
+            if let Some(found) = r.checkpoint(checkpoint)? {
+                return Ok(Some(Named::Checkpoint(checkpoint, found.plan_id)));
+            }
+            if r.correction(correction)?.is_some() {
+                return Ok(Some(Named::Correction(correction)));
+            }
+            Ok(r.plan(plan)?.map(|_| Named::Plan(plan)))
+        })
+    }
+
     /// The error for a name that nothing of this kind has: what it is instead, or which of the known names may have
     /// been meant.
     pub(crate) fn no_such(&self, kind: &str, name: &QualifiedName, known: &[String], list: &str) -> Error {

@@ -14,7 +14,9 @@ use tower_lsp::{LanguageServer, LspService};
 use crate::documents::DocumentUri;
 use crate::front::dispatch::merge;
 use crate::proxy::{Proxy, ProxyOptions, join_options};
-use crate::requests::{Shared, code_action, command, content, custom, diagnostic, entity, settings};
+use crate::requests::{
+    Shared, code_action, command, content, custom, diagnostic, document_link, entity, settings,
+};
 use crate::syntax::{self, Job};
 use crate::watch::{self, Wake};
 use crate::{App, ClientHandle, ClientInfo, ExitStatus, SessionHandle, Snapshot, serve_stdio};
@@ -107,7 +109,7 @@ fn capabilities(client: &ClientInfo) -> Value {
         "executeCommandProvider": { "commands": command::names() },
         "experimental": { "cleveragents": { "protocol": custom::PROTOCOL } },
     });
-    for feature in ENTITY_FEATURES.iter().filter(|feature| offered_to_all(client, feature.name)) {
+    for feature in SOME.iter().filter(|feature| offered_to_all(client, feature)) {
         offered[feature.capability] = (feature.options)();
     }
     if diagnostic::pulls(client) {
@@ -123,28 +125,85 @@ fn capabilities(client: &ClientInfo) -> Value {
     offered
 }
 
-/// What is offered for entity files only.
+/// What is offered for some documents only.
 struct Feature {
     /// As in `textDocument/completion`.
     name: &'static str,
+    /// What it is registered by, where that is another name.
+    method: &'static str,
     capability: &'static str,
     options: fn() -> Value,
+    /// The documents.
+    selector: fn() -> Value,
 }
 
-const ENTITY_FEATURES: [Feature; 4] = [
+const SOME: [Feature; 6] = [
     Feature {
         name: "completion",
+        method: "textDocument/completion",
         capability: "completionProvider",
         options: || json!({ "triggerCharacters": [" ", "/"] }),
+        selector: entity_files,
     },
-    Feature { name: "definition", capability: "definitionProvider", options: || json!({}) },
-    Feature { name: "references", capability: "referencesProvider", options: || json!({}) },
-    Feature { name: "rename", capability: "renameProvider", options: || json!({ "prepareProvider": true }) },
+    Feature {
+        name: "definition",
+        method: "textDocument/definition",
+        capability: "definitionProvider",
+        options: || json!({}),
+        selector: entity_files,
+    },
+    Feature {
+        name: "references",
+        method: "textDocument/references",
+        capability: "referencesProvider",
+        options: || json!({}),
+        selector: entity_files,
+    },
+    Feature {
+        name: "rename",
+        method: "textDocument/rename",
+        capability: "renameProvider",
+        options: || json!({ "prepareProvider": true }),
+        selector: entity_files,
+    },
+    Feature {
+        name: "documentLink",
+        method: "textDocument/documentLink",
+        capability: "documentLinkProvider",
+        options: || json!({ "resolveProvider": false }),
+        selector: || {
+            let mut all = entity_files();
+            join_options(&mut all, &json!([{ "language": document_link::MARKDOWN }]));
+            join_options(&mut all, &our_documents());
+            all
+        },
+    },
+    Feature {
+        name: "callHierarchy",
+        method: "textDocument/prepareCallHierarchy",
+        capability: "callHierarchyProvider",
+        options: || json!({}),
+        selector: our_documents,
+    },
 ];
 
-/// The client takes no registrations of a feature: it is offered for all documents, and answered for entity files.
-fn offered_to_all(client: &ClientInfo, feature: &str) -> bool {
-    !client.supports(&format!("/textDocument/{feature}/dynamicRegistration"))
+fn entity_files() -> Value {
+    entity::LANGUAGES.iter().map(|language| json!({ "language": language })).collect()
+}
+
+fn our_documents() -> Value {
+    json!([{ "scheme": content::SCHEME }])
+}
+
+/// The client takes no registrations of a feature: it is offered for all documents, and answered for some.
+fn offered_to_all(client: &ClientInfo, feature: &Feature) -> bool {
+    match feature.name {
+        // Every client has what was there from the start; what came later is offered to those that speak of it.
+        "callHierarchy" | "documentLink" if !client.supports(&format!("/textDocument/{}", feature.name)) => {
+            false
+        }
+        name => !client.supports(&format!("/textDocument/{name}/dynamicRegistration")),
+    }
 }
 
 /// The handlers. What they do is in [`crate::requests`].
@@ -209,18 +268,17 @@ impl Backend {
                 registrations.push(json!({ "id": feature, "method": feature, "registerOptions": options }));
             }
         }
-        let files: Vec<Value> =
-            entity::LANGUAGES.iter().map(|language| json!({ "language": language })).collect();
         // What syntax answers is offered for all documents from the start.
         let offered = self.shared.syntax.as_ref().map(|syntax| syntax.capabilities()).unwrap_or_default();
         let missing = |feature: &&Feature| {
-            !offered_to_all(client, feature.name) && offered.get(feature.capability).is_none()
+            client.supports(&format!("/textDocument/{}/dynamicRegistration", feature.name))
+                && offered.get(feature.capability).is_none()
         };
-        for feature in ENTITY_FEATURES.iter().filter(missing) {
-            let method = format!("textDocument/{}", feature.name);
+        for feature in SOME.iter().filter(missing) {
             let mut options = (feature.options)();
-            options["documentSelector"] = json!(files);
-            registrations.push(json!({ "id": method, "method": method, "registerOptions": options }));
+            options["documentSelector"] = (feature.selector)();
+            registrations
+                .push(json!({ "id": feature.method, "method": feature.method, "registerOptions": options }));
         }
         if !registrations.is_empty() {
             let params = json!({ "registrations": registrations });
@@ -342,5 +400,30 @@ impl LanguageServer for Backend {
 
     async fn folding_range(&self, params: FoldingRangeParams) -> Result<Option<Vec<FoldingRange>>> {
         Ok(self.shared.folding_ranges(&params.text_document.uri))
+    }
+
+    async fn document_link(&self, params: DocumentLinkParams) -> Result<Option<Vec<DocumentLink>>> {
+        Ok(self.shared.document_links(&params.text_document.uri).await)
+    }
+
+    async fn prepare_call_hierarchy(
+        &self,
+        params: CallHierarchyPrepareParams,
+    ) -> Result<Option<Vec<CallHierarchyItem>>> {
+        Ok(self.shared.prepare_call_hierarchy(params.text_document_position_params).await)
+    }
+
+    async fn incoming_calls(
+        &self,
+        params: CallHierarchyIncomingCallsParams,
+    ) -> Result<Option<Vec<CallHierarchyIncomingCall>>> {
+        Ok(self.shared.incoming_calls(&params.item).await)
+    }
+
+    async fn outgoing_calls(
+        &self,
+        params: CallHierarchyOutgoingCallsParams,
+    ) -> Result<Option<Vec<CallHierarchyOutgoingCall>>> {
+        Ok(self.shared.outgoing_calls(&params.item).await)
     }
 }

@@ -126,7 +126,7 @@ pub(crate) static FEATURES: &[Feature] = &[
     own("textDocument/inlayHint", "inlayHintProvider", None),
     both("textDocument/completion", "completionProvider", Some(Completions), Merge),
     both("textDocument/references", "referencesProvider", Some(References), Merge),
-    feature("textDocument/documentLink", "documentLinkProvider", None, Merge),
+    both("textDocument/documentLink", "documentLinkProvider", None, Merge),
     feature("textDocument/documentColor", "colorProvider", None, Merge),
     feature("workspace/symbol", "workspaceSymbolProvider", Some(WorkspaceSymbols), Merge),
     feature("textDocument/signatureHelp", "signatureHelpProvider", Some(SignatureHelp), First),

@@ -14,6 +14,12 @@ use crate::front::message::RequestId;
 use crate::front::reply;
 use crate::front::scan::members;
 
+/// Whether an item of a call hierarchy stands in a document of ours.
+fn is_about_our_page(params: &str) -> bool {
+    let params: Option<Value> = serde_json::from_str(params).ok();
+    params.is_some_and(|params| params["item"]["uri"].as_str().is_some_and(|uri| uri.starts_with("agents:")))
+}
+
 /// What becomes of a request.
 enum Route {
     /// Our own features answer it alone.
@@ -77,6 +83,9 @@ impl Proxy {
             return self.command(&mut state, id, params);
         }
         if let Some(parent) = features::parent(method) {
+            if params.is_some_and(is_about_our_page) {
+                return Route::Own;
+            }
             self.follow_up(&mut state, id, method, parent, params);
             return Route::Done;
         }

@@ -13,7 +13,7 @@ use super::inlay_hint::verdict;
 use super::links;
 use super::provenance::Provenance;
 use super::questions::{Asked, asked, touch};
-use super::{Shared, brief};
+use super::{Shared, brief, buffers};
 use crate::ClientInfo;
 use crate::watch::world::World;
 
@@ -49,7 +49,8 @@ impl Shared {
         let (snapshot, document) = self.document(&params.text_document.uri)?;
         let world = self.world().await;
         let file = self.file_of(&world, &document).await?;
-        let mut offer = Offer { client: snapshot.client(), only: params.context.only, actions: Vec::new() };
+        let mut offer =
+            Offer { client: snapshot.client(), only: params.context.only.clone(), actions: Vec::new() };
         if offer.wanted(ANSWER_KIND) {
             let saved = self.saved_text(&world, &file).await;
             let questions = asked(&world, &file, document.text(), saved.as_deref());
@@ -66,6 +67,14 @@ impl Shared {
             if offer.wanted(PLAN_KIND) {
                 self.plans(&mut offer, &world, &found).await;
                 offer.take_back(&world, &found, first, last);
+                for back in self.rollbacks(&world, &found, first, last).await {
+                    offer.add(PLAN_KIND, back, None, false);
+                }
+            }
+        }
+        if offer.wanted(PLAN_KIND) {
+            for begin in self.plans_here(&world, &file, &params.context, params.range.start.line) {
+                offer.add(PLAN_KIND, begin, None, false);
             }
         }
         Some(offer.actions)
@@ -85,6 +94,10 @@ impl Shared {
                 None,
                 false,
             );
+            if Self::edits_buffers(offer.client) {
+                let edit = command(&buffers::title(&name), buffers::EDIT, buffers::params(plan));
+                offer.add(PLAN_KIND, edit, None, false);
+            }
         }
     }
 }

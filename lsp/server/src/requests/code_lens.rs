@@ -19,6 +19,9 @@ use crate::watch::world::OpenPlan;
 impl Shared {
     pub async fn code_lens(&self, params: CodeLensParams) -> Option<Vec<CodeLens>> {
         let (snapshot, document) = self.document(&params.text_document.uri)?;
+        if let Some(lenses) = self.page_lenses(snapshot.client(), &document).await {
+            return Some(lenses);
+        }
         let of_entity = self.entity_lenses(&document).await;
         match (self.plan_lenses_of(snapshot.client(), &document).await, of_entity) {
             (Some(lenses), more) => Some(lenses.into_iter().chain(more.into_iter().flatten()).collect()),
@@ -96,7 +99,8 @@ pub(crate) fn command(title: &str, id: &str, params: Value) -> Command {
     Command { title: title.to_owned(), command: id.to_owned(), arguments }
 }
 
-fn lens(line: u32, command: Command) -> CodeLens {
+/// A lens over a line.
+pub(crate) fn lens(line: u32, command: Command) -> CodeLens {
     let at = Position::new(line, 0);
     CodeLens { range: Range::new(at, at), command: Some(command), data: None }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc;
 use tower_lsp::lsp_types::ExecuteCommandParams;
 
+use super::buffers::EDIT;
 use super::code_action::answer_text;
 use super::entity::register::REGISTER;
 use super::{Shared, brief, content, refusal};
@@ -20,7 +21,7 @@ pub(crate) const ANSWER: &str = "agents.decision.answer";
 /// Every command there is, sorted.
 pub(crate) fn names() -> Vec<String> {
     let operations = agents_engine::catalogue().iter().map(OperationInfo::command);
-    let mut names: Vec<String> = operations.chain([ANSWER.to_owned(), REGISTER.to_owned()]).collect();
+    let mut names: Vec<String> = operations.chain([ANSWER, EDIT, REGISTER].map(str::to_owned)).collect();
     names.sort();
     names
 }
@@ -36,6 +37,9 @@ impl Shared {
         let given = one_object(name, params.arguments).map_err(refusal)?;
         if name == ANSWER {
             return self.ask_person(given, wake).await.map(Some).map_err(refusal);
+        }
+        if name == EDIT {
+            return self.edit_buffers(&given).await.map(Some).map_err(|error| self.refused(show, error));
         }
         let (method, given) = match name {
             REGISTER => {
@@ -62,13 +66,16 @@ impl Shared {
                 }
                 Ok(Some(output))
             }
-            Err(error) => {
-                if show {
-                    self.message(1, &error.message);
-                }
-                Err(refusal(error))
-            }
+            Err(error) => Err(self.refused(show, error)),
         }
+    }
+
+    /// A refusal that a person is told, too, where they are to see the result.
+    fn refused(&self, show: bool, error: Error) -> jsonrpc::Error {
+        if show {
+            self.message(1, &error.message);
+        }
+        refusal(error)
     }
 
     /// Puts the options of a decision to a person and answers it with what they choose, whenever that is.

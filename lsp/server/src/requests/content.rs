@@ -1,14 +1,14 @@
-//! Virtual documents: `agents:/plan/<ULID>`, `agents:/plan/<ULID>/diff`, `agents:/decision/<ULID>` and
-//! `agents:/text/<SHA-256>/<NAME>` as text.
+//! Virtual documents: `agents:/plan/<ULID>`, `agents:/plan/<ULID>/diff`, `agents:/decision/<ULID>`,
+//! `agents:/correction/<ULID>` and `agents:/text/<SHA-256>/<NAME>` as text.
 
 use std::fmt::Write;
 
-use agents_domain::ids::{DecisionId, PlanId};
+use agents_domain::ids::{CorrectionId, DecisionId, PlanId};
 use agents_domain::{Error, Result};
 use agents_engine::Engine;
 use agents_engine::operations::content;
 use agents_engine::operations::plan::{
-    Artifacts, Diff, Explain, ExplainOutput, Status, StatusOutput, Tree, TreeNode,
+    Artifacts, CorrectionDiff, Diff, Explain, ExplainOutput, Status, StatusOutput, Tree, TreeNode,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -27,6 +27,8 @@ pub(crate) enum Subject {
     Plan(PlanId),
     Diff(PlanId),
     Decision(DecisionId),
+    /// What a correction changed: the old choice and the new one, the old lines and the new ones.
+    Correction(CorrectionId),
     /// A stored text by its hash; the name that follows it in the URI is for the editor.
     Text(String),
 }
@@ -41,8 +43,8 @@ impl Subject {
     pub fn parse(uri: &DocumentUri) -> Result<Self> {
         let unknown = || {
             Error::not_found(format!("there is no document `{uri}`")).detail(
-                "known are agents:/plan/<ULID>, agents:/plan/<ULID>/diff, agents:/decision/<ULID> and \
-                 agents:/text/<SHA-256>/<NAME>",
+                "known are agents:/plan/<ULID>, agents:/plan/<ULID>/diff, agents:/decision/<ULID>, \
+                 agents:/correction/<ULID> and agents:/text/<SHA-256>/<NAME>",
             )
         };
         if uri.scheme() != SCHEME {
@@ -57,6 +59,7 @@ impl Subject {
             ["plan", id] => Ok(Self::Plan(id.parse()?)),
             ["plan", id, "diff"] => Ok(Self::Diff(id.parse()?)),
             ["decision", id] => Ok(Self::Decision(id.parse()?)),
+            ["correction", id] => Ok(Self::Correction(id.parse()?)),
             ["text", hash, ..] => Ok(Self::Text(hash.to_owned())),
             _ => Err(unknown()),
         }
@@ -66,7 +69,7 @@ impl Subject {
     pub fn plan(&self) -> Option<PlanId> {
         match self {
             Self::Plan(plan) | Self::Diff(plan) => Some(*plan),
-            Self::Decision(_) | Self::Text(_) => None,
+            Self::Decision(_) | Self::Correction(_) | Self::Text(_) => None,
         }
     }
 
@@ -74,7 +77,7 @@ impl Subject {
         match self {
             Self::Diff(_) => "diff",
             Self::Text(_) => "plaintext",
-            Self::Plan(_) | Self::Decision(_) => "markdown",
+            Self::Plan(_) | Self::Decision(_) | Self::Correction(_) => "markdown",
         }
     }
 
@@ -90,6 +93,7 @@ impl Subject {
                 let files = engine.call(Diff { plan: plan.to_string() })?.files;
                 Ok(files.iter().map(|file| file.patch.as_str()).collect())
             }
+            Self::Correction(correction) => correction_text(engine, correction),
             Self::Decision(decision) => {
                 let explain =
                     Explain { decision: decision.to_string(), show_context: false, show_reasoning: true };
@@ -118,7 +122,7 @@ impl Shared {
     }
 }
 
-fn plan_text(engine: &Engine, plan: PlanId) -> Result<String> {
+pub(crate) fn plan_text(engine: &Engine, plan: PlanId) -> Result<String> {
     let plan = plan.to_string();
     let status = engine.call(Status { plan: plan.clone() })?;
     let tree = engine.call(Tree { plan: plan.clone(), show_superseded: false })?;
@@ -218,6 +222,13 @@ fn decision_text(decision: &ExplainOutput) -> String {
         page.item(0, &format!("replaced by: `{by}`"));
     }
     page.item(0, &format!("hangs on it: {} decisions", decision.impact.downstream_decisions));
+    if !decision.corrections.is_empty() {
+        page.heading(2, "Corrections");
+    }
+    for made in &decision.corrections {
+        let guidance = brief(&made.guidance, 200);
+        page.item(0, &format!("{}: `{}` {}, {guidance}", made.role, made.correction_attempt_id, made.at));
+    }
     if !decision.resources.is_empty() {
         page.heading(2, "Places");
         for place in &decision.resources {
@@ -232,6 +243,43 @@ fn decision_text(decision: &ExplainOutput) -> String {
     page.finish() + "\n"
 }
 
+fn correction_text(engine: &Engine, correction: CorrectionId) -> Result<String> {
+    let shown = engine.call(CorrectionDiff { correction: correction.to_string() })?;
+    let facts = &shown.correction_diff;
+    let explain = |decision: DecisionId| {
+        engine.call(Explain { decision: decision.to_string(), show_context: false, show_reasoning: false })
+    };
+    let (old, new) = (explain(facts.original_decision)?, explain(facts.correction)?);
+    let mut page = Page::new(true);
+    page.heading(1, &brief(&old.question, 200));
+    page.choice("Before", &old.chosen);
+    page.choice("After", &new.chosen);
+    page.words(&facts.guidance);
+    page.heading(2, "Facts");
+    page.item(0, &format!("correction: `{}`, {}, {}", correction, word(&facts.mode), word(&facts.state)));
+    page.item(0, &format!("old decision: `{}`", facts.original_decision));
+    page.item(0, &format!("new decision: `{}`", facts.correction));
+    page.item(0, &format!("plan: `{}`, {}", shown.plan_id, new.plan_action));
+    if let Some(failure) = &facts.failure {
+        page.item(0, &format!("failed: {}", brief(failure, 300)));
+    }
+    page.heading(2, "Files");
+    if facts.in_progress {
+        page.words("The work is being done again: this is how far it is.");
+    }
+    for file in &shown.comparison {
+        page.item(0, &format!("`{}` before {}, after {}", file.file, file.before, file.after));
+    }
+    if shown.comparison.is_empty() {
+        page.words("No file was changed, before or after.");
+    }
+    for patch in &shown.patch_preview {
+        page.heading(3, &patch.file);
+        page.code("diff", &patch.patch);
+    }
+    Ok(page.finish() + "\n")
+}
+
 /// The word data uses for a value.
 fn word(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
@@ -242,6 +290,9 @@ pub(crate) fn uri_of(method: &str, output: &Value) -> Option<String> {
     let id = |pointer: &str| output.pointer(pointer).and_then(Value::as_str);
     match method {
         "plan/explain" => Some(format!("agents:/decision/{}", id("/decision_id")?)),
+        "plan/correction-diff" => {
+            Some(format!("agents:/correction/{}", id("/correction_diff/correction_attempt_id")?))
+        }
         "plan/diff" => Some(format!("agents:/plan/{}/diff", id("/diff_summary/plan")?)),
         "plan/status" | "plan/errors" => Some(format!("agents:/plan/{}", id("/plan_id")?)),
         _ => None,
@@ -294,6 +345,10 @@ mod tests {
         assert_eq!(parse(&format!("agents:/plan/{ID}")).unwrap(), Subject::Plan(plan));
         assert_eq!(parse(&format!("agents:///plan/{ID}/diff")).unwrap(), Subject::Diff(plan));
         assert_eq!(parse(&format!("agents:/decision/{ID}")).unwrap(), Subject::Decision(ID.parse().unwrap()));
+        assert_eq!(
+            parse(&format!("agents:/correction/{ID}")).unwrap(),
+            Subject::Correction(ID.parse().unwrap())
+        );
         assert_eq!(parse("agents:/text/0a/src/main.py").unwrap(), Subject::Text("0a".to_owned()));
     }
 

@@ -1,10 +1,10 @@
-//! The size of a plan's change set, asked of the engine once per state of the plan.
+//! The size of a plan's change set and the checkpoints of a plan, asked of the engine once per state of the plan.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use agents_domain::ids::PlanId;
-use agents_engine::operations::plan::Diff;
+use agents_engine::operations::plan::{Artifacts, CheckpointView, Diff};
 use tokio::sync::OnceCell;
 
 use super::Shared;
@@ -29,12 +29,14 @@ impl std::fmt::Display for Totals {
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     entries: Mutex<HashMap<PlanId, Arc<OnceCell<Totals>>>>,
+    checkpoints: Mutex<HashMap<PlanId, Arc<OnceCell<Arc<[CheckpointView]>>>>>,
 }
 
 impl Cache {
     /// Forgets plans that are another way now.
     pub fn forget(&self, plans: &BTreeSet<PlanId>) {
         lock(&self.entries).retain(|plan, _| !plans.contains(plan));
+        lock(&self.checkpoints).retain(|plan, _| !plans.contains(plan));
     }
 }
 
@@ -57,5 +59,19 @@ impl Shared {
             .inspect_err(|error| tracing::warn!(%plan, %error, "the diff of a plan was not found"))
             .ok()
             .copied()
+    }
+
+    /// The checkpoints of a plan, the first first.
+    pub async fn checkpoints(&self, plan: PlanId) -> Arc<[CheckpointView]> {
+        let cell = lock(&self.details.checkpoints).entry(plan).or_default().clone();
+        let ask = || {
+            self.blocking(move |engine| {
+                Ok(engine.call(Artifacts { plan: plan.to_string() })?.checkpoints.into())
+            })
+        };
+        let asked = cell.get_or_try_init(ask).await;
+        let asked = asked
+            .inspect_err(|error| tracing::warn!(%plan, %error, "the checkpoints of a plan were not found"));
+        asked.cloned().unwrap_or_else(|_| Arc::new([]))
     }
 }

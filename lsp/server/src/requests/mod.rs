@@ -3,6 +3,8 @@
 //! Handlers read snapshots and never wait for the client. Whatever reads the engine does so off the async threads, once
 //! per state of document and plans; hover, lenses, hints and actions on a document that was looked at before read memory.
 
+pub(crate) mod buffers;
+pub(crate) mod call_hierarchy;
 pub(crate) mod code_action;
 pub(crate) mod code_lens;
 pub(crate) mod command;
@@ -10,6 +12,7 @@ pub(crate) mod content;
 pub(crate) mod custom;
 pub(crate) mod details;
 pub(crate) mod diagnostic;
+pub(crate) mod document_link;
 pub(crate) mod entity;
 pub(crate) mod hover;
 pub(crate) mod inlay_hint;
@@ -17,6 +20,8 @@ pub(crate) mod lines;
 pub(crate) mod links;
 pub(crate) mod outline;
 pub(crate) mod page;
+pub(crate) mod page_lens;
+pub(crate) mod plan_here;
 pub(crate) mod provenance;
 pub(crate) mod questions;
 pub(crate) mod settings;
@@ -115,6 +120,7 @@ impl Shared {
         match method {
             "textDocument/codeAction" | "textDocument/codeLens" | "textDocument/inlayHint" => false,
             "textDocument/hover" => self.cache.knows_nothing(document) && plain(),
+            "textDocument/documentLink" => plain() && document.language_id() != document_link::MARKDOWN,
             _ => plain(),
         }
     }

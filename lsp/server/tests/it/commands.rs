@@ -35,7 +35,7 @@ fn every_operation_of_the_engine_is_offered() {
     for operation in agents_engine::catalogue() {
         assert!(offered.contains(&operation.command()), "{}", operation.method);
     }
-    assert_eq!(offered.len(), agents_engine::catalogue().len() + 2);
+    assert_eq!(offered.len(), agents_engine::catalogue().len() + 3);
     assert_eq!(result["capabilities"]["experimental"]["cleveragents"]["protocol"], 1);
     // What depends on the client is not offered to one that said nothing.
     assert_eq!(result["capabilities"]["diagnosticProvider"], Value::Null);

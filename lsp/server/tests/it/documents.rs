@@ -136,3 +136,79 @@ fn edits_of_several_documents_are_applied_in_their_order() {
         assert_eq!(text(&mut server, uri), model);
     }
 }
+
+/// A text as lines of UTF-16 units, edited in the plainest way there is.
+struct Model(Vec<Vec<u16>>);
+
+impl Model {
+    fn new(text: &str) -> Self {
+        Self(text.split('\n').map(|line| line.encode_utf16().collect()).collect())
+    }
+
+    fn text(&self) -> String {
+        let lines: Vec<String> = self.0.iter().map(|line| String::from_utf16(line).unwrap()).collect();
+        lines.join("\n")
+    }
+
+    /// The nearest place at or before a column that is not inside a character.
+    fn column(&self, line: usize, column: usize) -> usize {
+        let units = &self.0[line];
+        let column = column.min(units.len());
+        let inside = units.get(column).is_some_and(|unit| (0xDC00..0xE000).contains(unit));
+        column - usize::from(inside)
+    }
+
+    fn replace(&mut self, start: (usize, usize), end: (usize, usize), text: &str) {
+        let mut put: Vec<u16> = self.0[start.0][..start.1].to_vec();
+        put.extend(text.encode_utf16());
+        put.extend(&self.0[end.0][end.1..]);
+        let lines: Vec<Vec<u16>> = put.split(|unit| *unit == u16::from(b'\n')).map(<[u16]>::to_vec).collect();
+        self.0.splice(start.0..=end.0, lines);
+    }
+}
+
+#[test]
+fn a_hundred_thousand_edits_in_four_documents_lead_to_the_same_texts_as_in_a_model() {
+    const MESSAGES: usize = 10_000;
+    const CHANGES: usize = 10;
+    let mut server = running();
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut below = |limit: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        usize::try_from(seed % limit as u64).unwrap()
+    };
+    let uris: Vec<String> = (0..4).map(|n| format!("file:///w/{n}.py")).collect();
+    let start = "word é𝄞 = 1\n".repeat(40);
+    let mut models: Vec<Model> = uris.iter().map(|_| Model::new(&start)).collect();
+    for uri in &uris {
+        server.open(uri, "python", &start);
+    }
+    for message in 1..=MESSAGES {
+        let at = below(uris.len());
+        let model = &mut models[at];
+        let mut changes = Vec::new();
+        for _ in 0..CHANGES {
+            // Short texts grow and long ones shrink.
+            let (most, reach) = (model.0.len(), if model.0.len() > 80 { 6 } else { 2 });
+            let first = below(most);
+            let last = (first + below(reach)).min(most - 1);
+            let from = model.column(first, below(14));
+            let to = model.column(last, below(14));
+            let (from, to) = if first == last { (from.min(to), from.max(to)) } else { (from, to) };
+            let text = ["x", "", "a\nb", "𝄞é", "\n", "long enough to matter"][below(6)];
+            model.replace((first, from), (last, to), text);
+            changes.push(json!({
+                "range": { "start": { "line": first, "character": from }, "end": { "line": last, "character": to } },
+                "text": text,
+            }));
+        }
+        server.change(&uris[at], json!(changes));
+        if message % 1_000 == 0 {
+            for (uri, model) in uris.iter().zip(&models) {
+                assert_eq!(text(&mut server, uri), model.text(), "{uri} after message {message}");
+            }
+        }
+    }
+}

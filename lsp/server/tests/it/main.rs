@@ -13,6 +13,8 @@ mod hover;
 mod lenses;
 mod lifecycle;
 mod limits;
+mod pages;
+mod plans_here;
 mod proxied;
 mod proxy;
 mod proxy_asks;

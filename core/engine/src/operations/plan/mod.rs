@@ -30,7 +30,7 @@ pub(crate) use discard::checkouts;
 pub(crate) use lifecycle::apply_refused;
 
 pub use blame::{Blame, BlameOutput, BlamedSegment, StrategyBehind};
-pub use changes::{Artifacts, ArtifactsOutput, Diff, DiffOutput};
+pub use changes::{Artifacts, ArtifactsOutput, CheckpointView, Diff, DiffOutput, DiffedFile, FilePatch};
 pub use child_plans::ChildPlan;
 pub use correct::{Correct, CorrectOutput};
 pub use correction_diff::{CorrectionDiff, CorrectionDiffOutput};
