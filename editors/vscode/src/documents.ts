@@ -1,13 +1,17 @@
-// Texts that are not on disk: the sides of diffs, and results of commands. They keep their file name, so that the editor
-// knows their language.
+// Texts that are not on disk: the sides of diffs, pages that links lead to, and results of commands. Sides keep their file
+// name, so that the editor knows their language.
 import * as vscode from 'vscode';
 import type { CorrectionDiff, Diff, DiffedFile } from './api.ts';
 import { planName } from './model/words.ts';
+import type { Plans } from './plans.ts';
 import type { Server } from './server.ts';
 
 export const SCHEME = 'agents';
 const RESULT = 'cleveragents-result';
 const NOTHING = 'none';
+
+/** Whether a document is the page of a plan, a decision or a correction, as the server writes it. */
+const isPage = (uri: vscode.Uri): boolean => uri.scheme === SCHEME && uri.query === '' && /^\/(plan|decision|correction)\//.test(uri.path);
 
 /** One side of a change, by the hash of its text; people see the path only. */
 export function sideUri(hash: string | null | undefined, path: string, plan: string, side: 'before' | 'after'): vscode.Uri {
@@ -27,9 +31,15 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
   readonly onDidChange = this.changed.event;
   private readonly server: Server;
 
-  constructor(server: Server) {
+  constructor(server: Server, plans: Plans) {
     this.server = server;
     this.disposables = [
+      vscode.workspace.onDidOpenTextDocument((document) => {
+        if (isPage(document.uri)) void vscode.languages.setTextDocumentLanguage(document, document.uri.path.endsWith('/diff') ? 'diff' : 'markdown');
+      }),
+      plans.onTouch(() => {
+        for (const { uri } of vscode.workspace.textDocuments) if (isPage(uri)) this.changed.fire(uri);
+      }),
       vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
       vscode.workspace.registerTextDocumentContentProvider(RESULT, this),
       vscode.workspace.onDidCloseTextDocument(({ uri }) => void this.results.delete(uri.toString())),
@@ -38,6 +48,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
 
   async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
     if (uri.scheme === RESULT) return this.results.get(uri.toString()) ?? '';
+    if (isPage(uri)) return this.server.content(`${SCHEME}:${uri.path}`);
     const hash = new URLSearchParams(uri.query).get('text') ?? NOTHING;
     if (hash === NOTHING) return '';
     return this.server.content(vscode.Uri.from({ scheme: SCHEME, path: `/text/${hash}${uri.path}` }).toString());

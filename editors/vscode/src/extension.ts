@@ -26,6 +26,11 @@ const TAKEN_OVER: Readonly<Record<string, Handler>> = {
   'agents.plan.diff': planCommands.diff,
   'agents.plan.apply': planCommands.apply,
   'agents.plan.revert': planCommands.revert,
+  'agents.plan.rollback': planCommands.rollback,
+  'agents.plan.cancel': planCommands.cancel,
+  'agents.plan.execute': planCommands.execute,
+  'agents.plan.use': planCommands.useHere,
+  'agents.plan.correction-diff': decisionCommands.correctionDiff,
   'agents.plan.status': planCommands.openPlan,
   'agents.plan.errors': planCommands.openPlan,
 };
@@ -92,7 +97,7 @@ export async function activate(extension: vscode.ExtensionContext): Promise<void
   const pages = new Pages(extension.extensionUri);
   const reviews = new Reviews(server, plans, extension.workspaceState);
   const context: Context = {
-    server, plans, decisions, pages, reviews, documents: new Documents(server), pick: new Pick(server, plans),
+    server, plans, decisions, pages, reviews, documents: new Documents(server, plans), pick: new Pick(server, plans),
   };
   contextNow.current = context;
   pages.begin(context);

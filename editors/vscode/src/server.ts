@@ -108,7 +108,8 @@ export class Server implements vscode.Disposable {
 
   private options(): LanguageClientOptions {
     return {
-      documentSelector: [{ scheme: 'file' }],
+      // Pages of plans, decisions and corrections have links, lenses and a hierarchy, too; the sides of diffs have none.
+      documentSelector: [{ scheme: 'file' }, { scheme: 'agents', pattern: '/{plan,decision,correction}/*' }],
       outputChannel: this.output,
       traceOutputChannel: this.trace,
       revealOutputChannelOn: RevealOutputChannelOn.Never,

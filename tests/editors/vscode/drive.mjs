@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { dieAndComeBack, lookAround, rollBack, takeBackAndGiveUp } from './more.mjs';
 import { Person, until } from './person.mjs';
 
 const { AGENTS, AGENTS_WORLD: world, RUFF } = process.env;
@@ -159,6 +160,12 @@ async function review() {
   await page.locator('.review-widget', { hasText: 'Change 1 of' }).first().waitFor();
   check('the review opens the first change in the diff, with its thread', true);
   await person.look('review');
+  await person.command('Comments: Focus on Comments View');
+  await page.locator('.comments-panel .monaco-list-row', { hasText: 'main.py' }).first().waitFor();
+  const listed = await page.locator('.comments-panel').innerText();
+  check('the list of comments names files, not hashes', !/[0-9a-f]{16}/.test(listed), listed);
+  await person.look('comments');
+  await person.command('View: Toggle Panel Visibility');
   await page.locator('.review-widget:visible .codicon-check').first().click();
   await page.locator('.review-widget', { hasText: 'Change 2 of' }).first().waitFor();
   await page.locator('.statusbar-item', { hasText: '1 of 3 reviewed' }).waitFor();
@@ -190,7 +197,7 @@ async function settle() {
       await person.command('CleverAgents: Answer a Decision That Waits');
       if (cliPending().decisions.length > 1) await page.locator('.quick-input-list .monaco-list-row').first().click();
       await person.choose('proposed, confidence');
-    } else if (standing().endsWith('+execute_approval')) {
+    } else if (standing().endsWith('+execute_approval') || standing().endsWith('+rollback')) {
       await person.command('CleverAgents: Execute or Go On With a Plan');
     }
     await until('it goes on', () => now() !== before, now);
@@ -242,7 +249,13 @@ try {
   await review();
   await settle();
   await correctTheRest();
+  const desk = { person, cli, plan, check, repo, world, standing, rests };
+  await lookAround(desk);
+  await dieAndComeBack(desk);
+  await rollBack(desk);
+  await settle();
   await apply();
+  await takeBackAndGiveUp(desk);
   check('the page asked no host but its own', person.strangers.size === 0, [...person.strangers].join(', '));
   say('VS Code: all of this holds');
 } catch (error) {

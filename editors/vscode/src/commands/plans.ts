@@ -23,14 +23,25 @@ const takes = (verb: 'execute' | 'apply') => (plan: Plan): boolean => verbsOf(pl
 
 /** Makes a plan from an action and starts it. */
 export async function use(context: Context): Promise<void> {
-  const { pick, server } = context;
-  const action = await pick.action();
+  const action = await context.pick.action();
   if (action === undefined) return;
-  const projects = await pick.projects();
-  if (projects === undefined) return;
+  const projects = await context.pick.projects();
+  if (projects !== undefined) await begin(context, { action, projects, arguments: {} });
+}
+
+/** Makes a plan from what a lens or a code action says; what the action needs besides is asked. */
+export async function useHere(context: Context, given: unknown): Promise<void> {
+  const { action, projects, arguments: values } = (given ?? {}) as Partial<Params<'agents.plan.use'>>;
+  if (action === undefined || projects === undefined) return use(context);
+  await begin(context, { action, projects, arguments: { ...values } });
+}
+
+async function begin(
+  context: Context, { action, projects, arguments: values }: { action: string; projects: readonly string[]; arguments: Record<string, unknown> },
+): Promise<void> {
+  const { pick, server } = context;
   const shown = await server.call('agents.action.show', { name: action });
-  const values: Record<string, unknown> = {};
-  for (const argument of shown.arguments.filter((one) => one.required && one.default == null)) {
+  for (const argument of shown.arguments.filter((one) => one.required && one.default == null && !(one.name in values))) {
     const said = await words(`${argument.name}: ${argument.description ?? argument.type}`, argument.type);
     if (said === undefined) return;
     values[argument.name] = typed(said, argument.type);
