@@ -25,11 +25,14 @@ impl std::fmt::Display for Totals {
     }
 }
 
+/// What is asked once per plan.
+type OncePerPlan<T> = Mutex<HashMap<PlanId, Arc<OnceCell<T>>>>;
+
 /// What was found for each plan that was asked about.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
-    entries: Mutex<HashMap<PlanId, Arc<OnceCell<Totals>>>>,
-    checkpoints: Mutex<HashMap<PlanId, Arc<OnceCell<Arc<[CheckpointView]>>>>>,
+    entries: OncePerPlan<Totals>,
+    checkpoints: OncePerPlan<Arc<[CheckpointView]>>,
 }
 
 impl Cache {

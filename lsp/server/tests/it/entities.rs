@@ -211,3 +211,18 @@ fn the_outline_is_of_entity_files_alone() {
     let answer = ask(&mut server, "textDocument/completion", &other, json!({ "line": 0, "character": 0 }));
     assert!(answer.is_null(), "{answer}");
 }
+
+#[test]
+fn an_actor_file_is_known_and_offers_to_be_registered_only_where_that_can_be_done() {
+    let (desk, mut server, _) = open(plain());
+    let actor = desk.uri("helper.yaml");
+    server.open(&actor, "yaml", "name: local/helper\nprovider: openai\nmodel: m\nsystem_prompt: Help.\n");
+    let params = json!({ "textDocument": { "uri": actor } });
+    let found = server.request("textDocument/documentSymbol", params.clone());
+    let names: Vec<&str> = found.as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["name", "provider", "model", "system_prompt"]);
+    let lenses = server.request("textDocument/codeLens", params);
+    let offered = lenses.as_array().unwrap().iter().any(|lens| lens["command"]["title"] == "Register");
+    let can = agents_engine::catalogue().iter().any(|operation| operation.method == "registry/actor/add");
+    assert_eq!(offered, can, "{lenses}");
+}

@@ -30,7 +30,8 @@ impl Shared {
             Some(false) if name.registry != Registry::Action => Some("Register again: the file has changed"),
             _ => None,
         };
-        if let Some(title) = title {
+        // What no operation registers has no lens that would be refused.
+        if let Some(title) = title.filter(|_| super::register::operation(entity.kind).is_some()) {
             add(command(title, super::register::REGISTER, json!({ "uri": document.uri().as_str() })));
         }
         if name.registry == Registry::Action && known.is_some() {

@@ -1,7 +1,8 @@
 //! Registering the entity file that is open, as its command on the command line does.
 
-use agents_config::Registry;
+use agents_config::{EntityKind, Registry};
 use agents_domain::{Error, Result};
+use agents_engine::OperationInfo;
 use serde_json::{Value, json};
 
 use super::Entity;
@@ -26,20 +27,33 @@ impl Shared {
         let entity = Entity::of(document);
         let entity = entity.ok_or_else(|| {
             Error::validation(format!(
-                "{uri} is no file of an action, a language server, an automation profile or a validation"
+                "{uri} is no file of an action, an actor, a language server, an automation profile or a validation"
+            ))
+        })?;
+        let operation = operation(entity.kind).ok_or_else(|| {
+            let word = entity.kind.registry.word();
+            Error::validation(format!(
+                "{uri}: a file of this kind ({word}) is not registered by an operation"
             ))
         })?;
         let path = parsed.to_path().map_or_else(|| uri.to_owned(), |path| path.display().to_string());
-        let params = json!({ "config": path, "text": entity.content });
-        let update = json!({ "config": path, "text": entity.content, "update": true });
-        Ok(match entity.kind.registry {
-            Registry::Action => ("registry/action/create", params),
-            Registry::LanguageServer => ("registry/lsp/add", update),
-            Registry::AutomationProfile => ("registry/automation_profile/add", update),
-            Registry::Validation => ("registry/validation/add", update),
-            Registry::Actor => {
-                return Err(Error::validation(format!("{uri}: actors cannot be registered from the editor")));
-            }
-        })
+        let mut params = json!({ "config": path, "text": entity.content });
+        let known = serde_json::to_value((operation.params)()).unwrap_or_default();
+        if known.pointer("/properties/update").is_some() {
+            params["update"] = true.into();
+        }
+        Ok((operation.method, params))
     }
+}
+
+/// The operation that registers files of a kind, where there is one.
+pub(super) fn operation(kind: &EntityKind) -> Option<&'static OperationInfo> {
+    let group = match kind.registry {
+        Registry::LanguageServer => "lsp",
+        _ => kind.name,
+    };
+    let methods = ["add", "create"].map(|verb| format!("registry/{group}/{verb}"));
+    agents_engine::catalogue()
+        .iter()
+        .find(|operation| methods.iter().any(|method| method == operation.method))
 }
