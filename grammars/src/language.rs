@@ -53,11 +53,26 @@ pub enum Language {
     Python,
     /// Rust.
     Rust,
+    /// TypeScript.
+    TypeScript,
+    /// TypeScript with elements of React in it.
+    TypeScriptReact,
+    /// JavaScript, elements of React included.
+    JavaScript,
+    /// JavaScript in files that say that there are elements of React in it.
+    JavaScriptReact,
 }
 
 impl Language {
     /// All languages that can be parsed.
-    pub const ALL: &'static [Self] = &[Self::Python, Self::Rust];
+    pub const ALL: &'static [Self] = &[
+        Self::Python,
+        Self::Rust,
+        Self::TypeScript,
+        Self::TypeScriptReact,
+        Self::JavaScript,
+        Self::JavaScriptReact,
+    ];
 
     /// The parsed language with this `languageId`, if there is one.
     pub fn from_id(id: LanguageId) -> Option<Self> {
@@ -77,8 +92,8 @@ impl Language {
     /// What stands between the parts of a qualified name: `Shape.area`, `Shape::area`.
     pub fn path_separator(self) -> &'static str {
         match self {
-            Self::Python => ".",
             Self::Rust => "::",
+            _ => ".",
         }
     }
 
@@ -95,6 +110,36 @@ impl Language {
                 include_str!("../queries/rust/imports.scm"),
                 include_str!("../queries/rust/references.scm"),
             ),
+            Self::TypeScript | Self::TypeScriptReact => concat!(
+                include_str!("../queries/ecmascript/symbols.scm"),
+                include_str!("../queries/typescript/symbols.scm"),
+                include_str!("../queries/ecmascript/imports.scm"),
+                include_str!("../queries/ecmascript/references.scm"),
+                include_str!("../queries/typescript/references.scm"),
+            ),
+            Self::JavaScript | Self::JavaScriptReact => concat!(
+                include_str!("../queries/ecmascript/symbols.scm"),
+                include_str!("../queries/javascript/symbols.scm"),
+                include_str!("../queries/ecmascript/imports.scm"),
+                include_str!("../queries/ecmascript/references.scm"),
+                include_str!("../queries/javascript/references.scm"),
+            ),
+        }
+    }
+
+    /// The queries for symbols alone.
+    pub(crate) fn symbol_queries(self) -> &'static str {
+        match self {
+            Self::Python => include_str!("../queries/python/symbols.scm"),
+            Self::Rust => include_str!("../queries/rust/symbols.scm"),
+            Self::TypeScript | Self::TypeScriptReact => concat!(
+                include_str!("../queries/ecmascript/symbols.scm"),
+                include_str!("../queries/typescript/symbols.scm"),
+            ),
+            Self::JavaScript | Self::JavaScriptReact => concat!(
+                include_str!("../queries/ecmascript/symbols.scm"),
+                include_str!("../queries/javascript/symbols.scm"),
+            ),
         }
     }
 
@@ -102,6 +147,10 @@ impl Language {
         match self {
             Self::Python => "python",
             Self::Rust => "rust",
+            Self::TypeScript => "typescript",
+            Self::TypeScriptReact => "typescriptreact",
+            Self::JavaScript => "javascript",
+            Self::JavaScriptReact => "javascriptreact",
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tree_sitter::{Node, Query, QueryCursor, QueryCursorOptions, StreamingIterator, Tree};
@@ -276,6 +276,8 @@ enum Role {
     ImportModule,
     ImportName,
     ImportAlias,
+    /// Only for a condition of the query: its name begins with `_`.
+    Condition,
 }
 
 impl CodeQuery {
@@ -290,6 +292,7 @@ impl CodeQuery {
             "import.module" => Role::ImportModule,
             "import.name" => Role::ImportName,
             "import.alias" => Role::ImportAlias,
+            other if other.starts_with('_') => Role::Condition,
             other => match other.strip_prefix("ref.") {
                 Some(word) => Role::Reference(ReferenceRole::from_word(word).expect("a role of references")),
                 None => Role::Kind(SymbolKind::from_capture(other).expect("captures are kinds of symbols")),
@@ -301,26 +304,16 @@ impl CodeQuery {
 
     /// Symbols alone.
     fn symbols(language: Language) -> &'static Self {
-        static PYTHON: LazyLock<CodeQuery> =
-            LazyLock::new(|| CodeQuery::new(Language::Python, include_str!("../queries/python/symbols.scm")));
-        static RUST: LazyLock<CodeQuery> =
-            LazyLock::new(|| CodeQuery::new(Language::Rust, include_str!("../queries/rust/symbols.scm")));
-        match language {
-            Language::Python => &PYTHON,
-            Language::Rust => &RUST,
-        }
+        static QUERIES: [OnceLock<CodeQuery>; Language::ALL.len()] =
+            [const { OnceLock::new() }; Language::ALL.len()];
+        QUERIES[language as usize].get_or_init(|| Self::new(language, language.symbol_queries()))
     }
 
     /// Symbols, imports and references in one run, which takes little longer than one of them.
     fn whole(language: Language) -> &'static Self {
-        static PYTHON: LazyLock<CodeQuery> =
-            LazyLock::new(|| CodeQuery::new(Language::Python, Language::Python.query_source()));
-        static RUST: LazyLock<CodeQuery> =
-            LazyLock::new(|| CodeQuery::new(Language::Rust, Language::Rust.query_source()));
-        match language {
-            Language::Python => &PYTHON,
-            Language::Rust => &RUST,
-        }
+        static QUERIES: [OnceLock<CodeQuery>; Language::ALL.len()] =
+            [const { OnceLock::new() }; Language::ALL.len()];
+        QUERIES[language as usize].get_or_init(|| Self::new(language, language.query_source()))
     }
 }
 
@@ -364,6 +357,7 @@ fn captured(
                 Role::ImportModule => module = Some(node),
                 Role::ImportName => imported = Some(node),
                 Role::ImportAlias => alias = Some(node),
+                Role::Condition => {}
             }
         }
         if let Some(module) = module {
@@ -378,7 +372,10 @@ fn captured(
         match by_name.entry(selection_range.start_byte) {
             Entry::Vacant(entry) => _ = entry.insert(Declaration::new(kind, node, selection_range)),
             Entry::Occupied(mut entry) => {
-                if node.start_byte() < entry.get().head {
+                let known = entry.get();
+                // A constant whose value is a function is a function.
+                let says_more = kind == SymbolKind::Function && known.kind != SymbolKind::Function;
+                if node.start_byte() < known.head || node.start_byte() == known.head && says_more {
                     entry.insert(Declaration::new(kind, node, selection_range));
                 }
             }
@@ -409,8 +406,11 @@ fn captured(
 
 impl Declaration {
     fn new(kind: SymbolKind, node: Node<'_>, selection_range: Range) -> Self {
-        let inner = node.child_by_field_name("definition").unwrap_or(node);
-        let body = inner.child_by_field_name("body");
+        let part = |name: &str| node.child_by_field_name(name);
+        let inner = part("definition").or_else(|| part("declaration")).unwrap_or(node);
+        let value = || inner.named_child(0)?.child_by_field_name("value")?.child_by_field_name("body");
+        let body =
+            inner.child_by_field_name("body").or_else(|| value().filter(|_| kind == SymbolKind::Function));
         // The first statement of a body, when it is nothing but a string.
         let first = body.and_then(|body| body.named_child(0)).filter(|n| n.kind() == "expression_statement");
         let string = first.and_then(|statement| statement.named_child(0)).filter(|n| n.kind() == "string");

@@ -210,5 +210,8 @@ pub(crate) fn grammar(language: Language) -> tree_sitter::Language {
     match language {
         Language::Python => tree_sitter_python::LANGUAGE.into(),
         Language::Rust => tree_sitter_rust::LANGUAGE.into(),
+        Language::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+        Language::TypeScriptReact => tree_sitter_typescript::LANGUAGE_TSX.into(),
+        Language::JavaScript | Language::JavaScriptReact => tree_sitter_javascript::LANGUAGE.into(),
     }
 }

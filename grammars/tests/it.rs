@@ -8,6 +8,9 @@ use agents_grammars::{
 };
 use proptest::prelude::*;
 
+#[path = "it/scripts.rs"]
+mod scripts;
+
 /// One symbol a line: lines of the declaration (from 0, both inclusive), kind, qualified name.
 fn outline(language: Language, text: &str) -> String {
     let line = |symbol: Symbol| {

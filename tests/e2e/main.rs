@@ -3,7 +3,7 @@
 //! `builtins` are the other built-in actors, `servers` works with real language servers, `proxied` has an
 //! editor in front of them, `tools` lends them to actors and to
 //! other agents, `invariants` with what plans keep to, `faulty` with one that misbehaves, `validations` with what stops a plan,
-//! `repositories` with checkouts that are hard to handle, `plain` reads what people read, `faults` with killed
+//! `repositories` with checkouts that are hard to handle, `warm` keeps servers for the next editor, `plain` reads what people read, `faults` with killed
 //! processes and broken disks.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "what a helper cannot do fails the test")]
 
@@ -20,3 +20,4 @@ mod servers;
 mod support;
 mod tools;
 mod validations;
+mod warm;

@@ -1,11 +1,12 @@
 //! Real language servers behind `agents lsp serve --proxy auto`: what an editor gets of them is what they say directly.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agents_e2e::{Editor, Repo, World, agents, tool, wait_until};
 use serde_json::{Value, json};
 
 const LONG: Duration = Duration::from_secs(120);
+const SOON: Duration = Duration::from_secs(3);
 
 /// A file with the servers of its language, and places to ask about.
 struct Case {
@@ -15,6 +16,8 @@ struct Case {
     servers: &'static [(&'static str, &'static [&'static str])],
     /// Line and character of a use of something that is defined in the file.
     place: (u32, u32),
+    /// What is asked there first, until there is an answer: then the server has read the file.
+    first: &'static str,
 }
 
 const CASES: &[Case] = &[
@@ -24,6 +27,15 @@ const CASES: &[Case] = &[
         text: "import os\n\n\ndef helper() -> str:\n    \"\"\"Says é.\"\"\"\n    return 1\n\n\nprint(\"é😀\", helper())\n",
         servers: &[("ruff", &["server"]), ("basedpyright-langserver", &["--stdio"])],
         place: (8, 15),
+        first: "textDocument/hover",
+    },
+    Case {
+        language: "python",
+        file: "b.py",
+        text: "def helper() -> str:\n    return 1\n\n\nprint(\"é😀\", helper())\n",
+        servers: &[("ty", &["server"])],
+        place: (4, 15),
+        first: "textDocument/hover",
     },
     Case {
         language: "c",
@@ -31,6 +43,7 @@ const CASES: &[Case] = &[
         text: "/** Says é. */\nint helper(int a) { return a; }\n\nint main(void) { int b = 0; if (b = helper(1)) { return 1; } return 0; }\n",
         servers: &[("clangd", &["--background-index=false"])],
         place: (3, 38),
+        first: "textDocument/hover",
     },
     Case {
         language: "typescript",
@@ -38,16 +51,34 @@ const CASES: &[Case] = &[
         text: "import { join } from \"node:path\";\nfunction helper(): string {\n  return 1;\n}\nconsole.log(\"é😀\", helper());\n",
         servers: &[("typescript-language-server", &["--stdio"])],
         place: (4, 20),
+        first: "textDocument/hover",
+    },
+    Case {
+        language: "shellscript",
+        file: "a.sh",
+        text: "#!/bin/bash\n# Says é.\nhelper() { echo $1; }\nunused=1\n\nhelper \"é😀\"; helper b\n",
+        servers: &[("bash-language-server", &["start"])],
+        place: (5, 15),
+        first: "textDocument/references",
+    },
+    Case {
+        language: "yaml",
+        file: "a.yaml",
+        text: "base: &base\n  a: é😀\nuse: *base\nuse: again\n",
+        servers: &[("yaml-language-server", &["--stdio"])],
+        place: (2, 8),
+        first: "textDocument/definition",
     },
 ];
 
-const QUESTIONS: [&str; 6] = [
-    "textDocument/hover",
-    "textDocument/definition",
-    "textDocument/references",
-    "textDocument/prepareRename",
-    "textDocument/rename",
-    "textDocument/documentSymbol",
+/// What is asked of servers that have it.
+const QUESTIONS: [(&str, &str); 6] = [
+    ("textDocument/hover", "/hoverProvider"),
+    ("textDocument/definition", "/definitionProvider"),
+    ("textDocument/references", "/referencesProvider"),
+    ("textDocument/prepareRename", "/renameProvider/prepareProvider"),
+    ("textDocument/rename", "/renameProvider"),
+    ("textDocument/documentSymbol", "/documentSymbolProvider"),
 ];
 
 fn capabilities() -> Value {
@@ -73,15 +104,21 @@ struct Session<'a> {
     case: &'a Case,
     /// What was published for the file last.
     diagnostics: Vec<Value>,
+    /// The capabilities that were told at the start.
+    offered: Value,
 }
 
 impl<'a> Session<'a> {
     fn start(editor: Editor, repo: &Repo, case: &'a Case) -> Self {
         let mut editor = editor;
-        editor.initialize(repo.path(), &capabilities());
+        let offered = editor.initialize(repo.path(), &capabilities())["capabilities"].clone();
         let uri = format!("file://{}/{}", repo.path().display(), case.file);
         editor.open(&uri, case.language, case.text);
-        Self { editor, uri, case, diagnostics: Vec::new() }
+        Self { editor, uri, case, diagnostics: Vec::new(), offered }
+    }
+
+    fn offers(&self, provider: &str) -> bool {
+        !matches!(self.offered.pointer(provider), None | Some(Value::Null | Value::Bool(false)))
     }
 
     fn ask(&mut self, method: &str) -> Value {
@@ -98,6 +135,18 @@ impl<'a> Session<'a> {
         wait_until(method, LONG, || {
             Some(self.ask(method)).filter(|answer| !answer.is_null() && *answer != json!([]))
         })
+    }
+
+    /// The answer, which may be that there is nothing: a server that has read the file finds what there is soon.
+    fn answer(&mut self, method: &str) -> Value {
+        let end = Instant::now() + SOON;
+        loop {
+            let answer = self.ask(method);
+            if !answer.is_null() && answer != json!([]) || Instant::now() > end {
+                return answer;
+            }
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
     }
 
     /// The diagnostics once there are some of each of these sources.
@@ -157,7 +206,8 @@ fn an_editor_gets_through_the_proxy_what_each_server_says_directly() {
     for case in CASES {
         let mut proxied = {
             let mut command = world.command(agents());
-            command.args(["lsp", "serve", "--proxy", "auto"]);
+            let names: Vec<&str> = case.servers.iter().map(|(program, _)| *program).collect();
+            command.args(["lsp", "serve", "--proxy", &names.join(",")]);
             Session::start(Editor::start(&mut command), &repo, case)
         };
         let mut direct: Vec<Session<'_>> = case
@@ -170,9 +220,13 @@ fn an_editor_gets_through_the_proxy_what_each_server_says_directly() {
             .collect();
         // The last server of each language is the one that knows the program.
         let knows = direct.len() - 1;
-        for method in QUESTIONS {
-            let expected = direct[knows].useful(method);
-            assert_eq!(proxied.useful(method), expected, "{method} in {}", case.file);
+        let first = direct[knows].useful(case.first);
+        assert_eq!(proxied.useful(case.first), first, "{} in {}", case.first, case.file);
+        for (method, provider) in QUESTIONS {
+            if direct[knows].offers(provider) {
+                let expected = direct[knows].answer(method);
+                assert_eq!(proxied.answer(method), expected, "{method} in {}", case.file);
+            }
         }
         let said: Vec<Vec<Value>> = direct.iter_mut().map(|session| session.settle(&[])).collect();
         let sources: Vec<String> =

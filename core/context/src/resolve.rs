@@ -37,7 +37,7 @@ pub(crate) fn definitions(
     });
     let meant = binding.and_then(|import| import.name.as_deref()).unwrap_or(&name.name);
     let mut found = named(meant)?;
-    found.retain(|found| found.language == from.language && found.path != path);
+    found.retain(|found| family(&found.language) == family(&from.language) && found.path != path);
     if let Some(import) = binding.filter(|_| !member) {
         let imported: Vec<_> = found.iter().filter(|found| is_in(found, import, path)).cloned().collect();
         if !imported.is_empty() {
@@ -113,6 +113,45 @@ fn own<'o>(from: &'o Outline, name: &NamedPlace, at: Position, member: bool) -> 
     same
 }
 
+/// Languages whose files import from each other.
+fn family(language: &str) -> &str {
+    match language {
+        "typescriptreact" | "javascript" | "javascriptreact" => "typescript",
+        other => other,
+    }
+}
+
+/// The folder that a path means from within another one: `../lib/a` from `src/app` is `src/lib/a`.
+fn joined(folder: &str, relative: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in relative.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop(),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// The same for languages of the web: a path from the importing file, without its ending as a rule.
+fn is_script(file: &str, module: &str, importer: &str) -> bool {
+    const ENDINGS: [&str; 9] = [".d.ts", ".tsx", ".ts", ".mts", ".cts", ".jsx", ".js", ".mjs", ".cjs"];
+    let plain = |path: &str| {
+        let stem = ENDINGS.iter().find_map(|ending| path.strip_suffix(ending)).unwrap_or(path).to_owned();
+        stem.strip_suffix("/index").map(str::to_owned).unwrap_or(stem)
+    };
+    let file = plain(file);
+    if module.starts_with('.') {
+        let folder = importer.rsplit_once('/').map_or("", |(folder, _)| folder);
+        return file == plain(&joined(folder, module));
+    }
+    // Of a package or an alias nothing is known but how its name ends.
+    let end = module.trim_start_matches(['@', '~', '#']).trim_start_matches('/');
+    let end = plain(end);
+    file == end || file.ends_with(&format!("/{end}"))
+}
+
 /// Whether a symbol may be what an import brings in, by the path of its file or by what it is declared in.
 fn is_in(found: &Found<CodeSymbol>, import: &Import, importer: &str) -> bool {
     let rust = found.language == "rust";
@@ -124,6 +163,9 @@ fn is_in(found: &Found<CodeSymbol>, import: &Import, importer: &str) -> bool {
         let file = file.trim_end_matches("/src");
         let stem = file.rsplit('/').next().unwrap_or(file).replace('-', "_");
         return stem == **last || found.what.container.rsplit("::").next() == Some(last);
+    }
+    if family(&found.language) == "typescript" {
+        return is_script(&found.path, &import.module, importer);
     }
     let file = found.path.trim_end_matches(".pyi").trim_end_matches(".py").trim_end_matches("/__init__");
     let dots = import.module.chars().take_while(|c| *c == '.').count();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agents_domain::Result;
 use agents_domain::language_server::LanguageServerDefinition;
-use agents_domain::ports::language_servers::{LanguageWorkspace, WorkspaceSpec};
+use agents_domain::ports::language_servers::{LanguageWorkspace, RunningServer, WorkspaceSpec};
 
 use crate::Engine;
 
@@ -23,6 +23,11 @@ impl Engine {
     /// When the store cannot be read.
     pub fn language_servers(&self) -> Result<Vec<LanguageServerDefinition>> {
         Ok(self.view(|r| r.language_servers())?.into_iter().map(|server| server.definition).collect())
+    }
+
+    /// The language servers that run on this data, in whichever process.
+    pub fn running_language_servers(&self) -> Vec<RunningServer> {
+        self.language_servers.running()
     }
 
     /// Opens a directory with servers; each is started when a file of its languages is first asked about.

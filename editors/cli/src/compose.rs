@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use agents_actors::BuiltIn;
 use agents_config::Config;
@@ -10,12 +11,12 @@ use agents_context::Indexes;
 use agents_domain::ports::server_launcher::ServerLauncher;
 use agents_domain::{Error, ErrorKind, Result};
 use agents_engine::{Engine, Parts};
-use agents_lsp_runtime::{Installer, Runtime};
+use agents_lsp_runtime::{Installer, PoolOptions, PoolStarter, Runtime, WarmServers};
 use agents_store::SqliteStore;
 
 use crate::args::Global;
 use crate::output::{self, Format};
-use crate::spawn::Workers;
+use crate::spawn::{self, Workers};
 use crate::surroundings::ThisMachine;
 
 /// An environment variable; one that is no text counts as unset.
@@ -149,14 +150,42 @@ impl Environment {
     }
 }
 
-/// What starts the servers that `lsp serve --proxy` serves; none is shared with a plan.
-pub fn launcher(data_dir: &Path) -> Arc<dyn ServerLauncher> {
-    Arc::new(runtime(data_dir))
+/// What starts the servers that `lsp serve --proxy` serves; none is shared with a plan. Those that wait in the pool are
+/// taken first, where the configuration has one.
+pub fn launcher(environment: &Environment) -> Arc<dyn ServerLauncher> {
+    let runtime = runtime(&environment.data_dir);
+    if environment.config.get("lsp.pool.enabled", None).as_text() != "true" {
+        return Arc::new(runtime);
+    }
+    let (data_dir, config_path) = (environment.data_dir.clone(), environment.config_file());
+    let start: PoolStarter = Arc::new(move || spawn::pool(&data_dir, &config_path));
+    let folder = pool_folder(&environment.data_dir);
+    Arc::new(runtime.with_warm_servers(WarmServers { folder, start }))
+}
+
+/// How the pool of warm language servers is run.
+pub fn pool_options(environment: &Environment) -> PoolOptions {
+    let whole = |key: &str| environment.config.get(key, None).as_text().parse::<u64>().unwrap_or(1);
+    PoolOptions {
+        folder: pool_folder(&environment.data_dir),
+        notes: notes_folder(&environment.data_dir),
+        idle: Duration::from_secs(whole("lsp.pool.idle-minutes").saturating_mul(60)),
+        servers: usize::try_from(whole("lsp.pool.max-servers")).unwrap_or(usize::MAX),
+    }
+}
+
+/// Where the pool of warm language servers listens.
+pub fn pool_folder(data_dir: &Path) -> PathBuf {
+    data_dir.join("pool")
+}
+
+fn notes_folder(data_dir: &Path) -> PathBuf {
+    data_dir.join("running-servers")
 }
 
 /// Starts language servers, and lets other processes see which.
 fn runtime(data_dir: &Path) -> Runtime {
-    Runtime::new().noting_in(data_dir.join("running-servers"))
+    Runtime::new().noting_in(notes_folder(data_dir))
 }
 
 /// The keys that flags set.

@@ -77,6 +77,7 @@ fn start(cli: Cli) -> ExitCode {
     let path = command.path();
     match command {
         Command::PlanWorker { plan } => commands::worker::run(&cli.global, &plan),
+        Command::Lsp(LspCommand::Pool(args)) if args.serve => commands::lsp::pool::serve(&cli.global),
         Command::Lsp(LspCommand::Serve(args)) => commands::lsp::serve(&cli.global, &args),
         Command::Mcp(McpCommand::Serve(args)) => commands::mcp::serve(&cli.global, &args),
         Command::Plan(PlanCommand::Follow(args)) => commands::plan::follow(&cli.global, &args),

@@ -48,6 +48,18 @@ impl WorkerSpawner for Workers {
     }
 }
 
+/// Starts this program's pool of warm language servers, which leaves by itself when there is one.
+pub fn pool(data_dir: &Path, config_path: &str) -> io::Result<()> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["lsp", "pool", "--serve"]);
+    command.arg("--data-dir").arg(data_dir).arg("--config-path").arg(config_path);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir(data_dir);
+    in_a_session_of_its_own(&mut command);
+    let mut child = command.spawn()?;
+    std::thread::Builder::new().name("pool-reaper".into()).spawn(move || child.wait())?;
+    Ok(())
+}
+
 /// What the worker of a plan says on stderr.
 pub fn log_path(log_dir: &Path, plan: PlanId) -> PathBuf {
     log_dir.join(format!("worker-{plan}.log"))

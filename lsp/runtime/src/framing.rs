@@ -10,6 +10,8 @@ pub(crate) const MAX_BODY: usize = 64 << 20;
 const MAX_LINE: usize = 8 << 10;
 /// How much noise is kept between two calls of [`Decoder::take_noise`].
 const MAX_NOISE: usize = 4 << 10;
+/// Room behind a body, so that a few bytes more need no other place.
+const SPARE: usize = 64;
 const LENGTH: &[u8] = b"content-length:";
 
 /// A header that cannot be obeyed: the stream is lost.
@@ -63,6 +65,31 @@ impl Decoder {
             self.at += end + 1;
             self.take_line(&line)?;
         }
+    }
+
+    /// What is there of a body whose rest is still to come, with the length of the rest: whoever reads that can read it
+    /// into its place.
+    pub(crate) fn take_begun_body(&mut self) -> Option<(Vec<u8>, usize)> {
+        let length = self.length.filter(|_| self.in_body)?;
+        let begun = self.buffer.get(self.at..)?;
+        let missing = length.checked_sub(begun.len()).filter(|missing| *missing > 0)?;
+        let mut body = Vec::with_capacity(length + SPARE);
+        body.extend_from_slice(begun);
+        self.buffer.clear();
+        self.at = 0;
+        self.in_body = false;
+        self.length = None;
+        Some((body, missing))
+    }
+
+    /// What was fed and is not used up, as the stream had it; for whoever reads on.
+    pub(crate) fn into_rest(mut self) -> Vec<u8> {
+        let rest = self.buffer.split_off(self.at);
+        let mut head = self.length.map(|length| format!("Content-Length: {length}\r\n")).unwrap_or_default();
+        if self.in_body {
+            head.push_str("\r\n");
+        }
+        [head.into_bytes(), rest].concat()
     }
 
     /// What was printed between messages since the last call, cut to its last few kilobytes.
@@ -174,6 +201,18 @@ mod tests {
     }
 
     #[test]
+    fn the_rest_of_a_body_can_be_read_into_its_place() {
+        let mut decoder = Decoder::default();
+        decoder.feed(b"Content-Length: 5\r\n\r\nab");
+        assert_eq!(decoder.next_body(), Ok(None));
+        assert_eq!(decoder.take_begun_body(), Some((b"ab".to_vec(), 3)));
+        assert_eq!(decoder.take_begun_body(), None);
+        decoder.feed(b"Content-Length: 1\r\n\r\nzContent");
+        assert_eq!(decoder.next_body(), Ok(Some(b"z".to_vec())));
+        assert_eq!((decoder.next_body(), decoder.take_begun_body()), (Ok(None), None));
+    }
+
+    #[test]
     fn a_line_that_never_ends_does_not_fill_the_memory() {
         let mut decoder = Decoder::default();
         for _ in 0..1000 {
@@ -203,6 +242,27 @@ mod tests {
             let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect();
             let expected: Vec<Vec<u8>> = messages.into_iter().map(|(_, body)| body).collect();
             prop_assert_eq!(decode(&chunks).0, expected);
+        }
+
+        #[test]
+        fn who_reads_on_from_the_rest_misses_nothing(
+            messages in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 1..5),
+            cut in 0usize..400,
+        ) {
+            let stream: Vec<u8> = messages.iter().flat_map(|body| encode(body)).collect();
+            let cut = cut.min(stream.len());
+            let (mut first, mut second) = (Decoder::default(), Decoder::default());
+            let mut bodies = Vec::new();
+            first.feed(&stream[..cut]);
+            while let Some(body) = first.next_body().unwrap() {
+                bodies.push(body);
+            }
+            second.feed(&first.into_rest());
+            second.feed(&stream[cut..]);
+            while let Some(body) = second.next_body().unwrap() {
+                bodies.push(body);
+            }
+            prop_assert_eq!(bodies, messages);
         }
 
         #[test]

@@ -15,8 +15,9 @@ pub(crate) struct Launch {
     /// Absolute.
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<String>,
-    /// Over the inherited environment.
+    /// Over the inherited environment, or in place of it.
     pub(crate) env: Vec<(String, String)>,
+    pub(crate) is_whole_environment: bool,
     /// Absolute; working directory and workspace root of the server.
     pub(crate) root: PathBuf,
     pub(crate) transport: Transport,
@@ -52,6 +53,7 @@ fn prepare_with(
         program,
         args: definition.args.clone(),
         env,
+        is_whole_environment: false,
         root,
         transport: definition.transport.clone(),
         init_options,

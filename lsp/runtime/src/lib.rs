@@ -14,6 +14,7 @@
 //! - `diagnostics` (pull, push, settling) and `actions`, `edits` (fixes and what they change) ask the questions.
 //! - `intelligence` asks about code (places, hover, symbols, hierarchies, ...), `questions` about whole files; `places` reads
 //!   locations; `preview` lets a server see drafts for a while.
+//! - `warm` keeps servers for the next editor that needs them, in a process of its own.
 //! - `notes` tells other processes which servers run, and ends those that are removed from the registry.
 //! - `documents` is what a server has open, `pushed` what it said unasked, `activity` whether it is still computing.
 //! - `client` is one connection: requests with deadlines, answers to the server's own requests; `transport`,
@@ -49,12 +50,14 @@ mod registrations;
 mod runtime;
 mod transport;
 mod uri;
+mod warm;
 mod workspace;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use install::Installer;
 pub use runtime::{Runtime, Timing};
+pub use warm::{PoolOptions, PoolStarter, WarmServers, pool_runs, serve_pool, stop_pool};
 
 /// Locks a mutex; a panic elsewhere while it was held does not spread.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -32,6 +32,8 @@ struct Entry {
     owner: u32,
     start_ms: u64,
     restarts: u32,
+    #[serde(default)]
+    warm: bool,
 }
 
 /// The note of a server that runs; gone when this is dropped.
@@ -41,7 +43,7 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// Notes a server; `None` where that is not possible, which harms nothing.
+    /// Notes a server that somebody works with; `None` where that is not possible, which harms nothing.
     pub(crate) fn write(
         folder: &Path,
         server: &QualifiedName,
@@ -49,6 +51,28 @@ impl Note {
         pid: i32,
         start: Duration,
         restarts: u32,
+    ) -> Option<Self> {
+        Self::write_entry(folder, server, (root, pid), start, restarts, false)
+    }
+
+    /// Notes one that waits for somebody.
+    pub(crate) fn write_warm(
+        folder: &Path,
+        server: &QualifiedName,
+        root: &Path,
+        pid: i32,
+        start: Duration,
+    ) -> Option<Self> {
+        Self::write_entry(folder, server, (root, pid), start, 0, true)
+    }
+
+    fn write_entry(
+        folder: &Path,
+        server: &QualifiedName,
+        (root, pid): (&Path, i32),
+        start: Duration,
+        restarts: u32,
+        warm: bool,
     ) -> Option<Self> {
         let entry = Entry {
             server: server.clone(),
@@ -58,6 +82,7 @@ impl Note {
             owner: std::process::id(),
             start_ms: u64::try_from(start.as_millis()).unwrap_or(u64::MAX),
             restarts,
+            warm,
         };
         fs::create_dir_all(folder).ok()?;
         let note = Self { file: folder.join(format!("{pid}.json")) };
@@ -113,6 +138,7 @@ pub(crate) fn running(folder: &Path) -> Vec<RunningServer> {
         owner: entry.owner,
         start_ms: entry.start_ms,
         restarts: entry.restarts,
+        warm: entry.warm,
     };
     entries(folder).into_iter().map(seen).collect()
 }

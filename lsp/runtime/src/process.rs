@@ -11,14 +11,17 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::{oneshot, watch};
 
 use crate::launch::Launch;
-use crate::{guard, lock};
+use crate::{activity, guard, lock};
 
 /// How much of what a server printed is kept for people.
 const TAIL: usize = 16 << 10;
+
+/// Between two looks at a process that is not our child.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// The end of what a process printed outside of the protocol.
 #[derive(Debug, Default)]
@@ -29,7 +32,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    fn hiding(secrets: Vec<String>) -> Self {
+    pub(crate) fn hiding(secrets: Vec<String>) -> Self {
         Self { bytes: Mutex::default(), secrets }
     }
 
@@ -70,6 +73,33 @@ impl Process {
         }
     }
 
+    /// Takes over a process that another one has started and hands over; its end is seen by looking now and then. The
+    /// guard watches it already.
+    pub(crate) fn adopt(pid: i32, tail: Arc<Tail>) -> Self {
+        let born = activity::born(pid);
+        let (ended, exit) = watch::channel(None);
+        let gone = Arc::new(AtomicBool::new(born.is_none()));
+        let process = Self { pid, tail, exit, gone: gone.clone() };
+        tokio::spawn(async move {
+            while born.is_some() && activity::born(pid) == born {
+                tokio::time::sleep(LOOK).await;
+            }
+            if born.is_some() {
+                let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
+            }
+            gone.store(true, Ordering::SeqCst);
+            guard::forget(pid);
+            let _ = ended.send(Some("a status that nobody saw".to_owned()));
+        });
+        process
+    }
+
+    /// Lets go of it: somebody else sees to its end from now on.
+    pub(crate) fn hand_over(&self) {
+        self.gone.store(true, Ordering::SeqCst);
+        guard::forget(self.pid);
+    }
+
     /// How the child ended, waiting for it at most `within`.
     pub(crate) async fn exited(&self, within: Duration) -> Option<String> {
         let mut exit = self.exit.clone();
@@ -89,11 +119,25 @@ pub(crate) struct Started {
     pub(crate) process: Process,
     pub(crate) stdin: ChildStdin,
     pub(crate) stdout: ChildStdout,
+    /// To be read by somebody, or the server waits in the end; see [`drain`].
+    pub(crate) stderr: ChildStderr,
 }
 
-/// Starts a program in its own process group, its standard error drained into a bounded tail.
-pub(crate) async fn spawn(launch: &Launch) -> io::Result<Started> {
+/// Who ends a child when we are killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The kernel, and the guard.
+    DiesWithUs,
+    /// The guard alone, which can be told to leave it to somebody else.
+    MayBeHandedOver,
+}
+
+/// Starts a program in its own process group.
+pub(crate) async fn spawn(launch: &Launch, fate: Fate) -> io::Result<Started> {
     let mut command = Command::new(&launch.program);
+    if launch.is_whole_environment {
+        command.env_clear();
+    }
     command
         .args(&launch.args)
         .envs(launch.env.iter().map(|(name, value)| (name, value)))
@@ -103,7 +147,9 @@ pub(crate) async fn spawn(launch: &Launch) -> io::Result<Started> {
         .stderr(Stdio::piped())
         .process_group(0)
         .kill_on_drop(true);
-    die_with_parent(&mut command);
+    if fate == Fate::DiesWithUs {
+        die_with_parent(&mut command);
+    }
     let runtime = tokio::runtime::Handle::current();
     let mut child = on_spawner_thread(move || {
         let _entered = runtime.enter();
@@ -117,7 +163,6 @@ pub(crate) async fn spawn(launch: &Launch) -> io::Result<Started> {
     let stderr = child.stderr.take().ok_or_else(pipe_missing)?;
     guard::watch(pid);
     let tail = Arc::new(Tail::hiding(launch.secrets.clone()));
-    tokio::spawn(drain(stderr, tail.clone()));
     let (ended, exit) = watch::channel(None);
     let gone = Arc::new(AtomicBool::new(false));
     let process = Process { pid, tail, exit, gone: gone.clone() };
@@ -132,7 +177,7 @@ pub(crate) async fn spawn(launch: &Launch) -> io::Result<Started> {
         guard::forget(pid);
         let _ = ended.send(Some(how));
     });
-    Ok(Started { process, stdin, stdout })
+    Ok(Started { process, stdin, stdout, stderr })
 }
 
 /// Reads a stream to its end into a tail, so that whoever writes to it is never blocked.

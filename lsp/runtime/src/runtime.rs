@@ -13,6 +13,7 @@ use agents_domain::ports::language_servers::{
 };
 
 use crate::instance::Instance;
+use crate::warm::WarmServers;
 use crate::workspace::Workspace;
 use crate::{check, lock, notes};
 
@@ -51,6 +52,7 @@ impl Default for Timing {
 pub struct Runtime {
     timing: Timing,
     pool: Arc<Pool>,
+    warm: Option<WarmServers>,
 }
 
 impl Runtime {
@@ -72,6 +74,16 @@ impl Runtime {
 }
 
 impl Runtime {
+    /// Takes servers that wait there for those it launches for a client, and has others wait when they end.
+    #[must_use]
+    pub fn with_warm_servers(self, warm: WarmServers) -> Self {
+        Self { warm: Some(warm), ..self }
+    }
+
+    pub(crate) fn warm_servers(&self) -> Option<&WarmServers> {
+        self.warm.as_ref()
+    }
+
     /// The folder of [`Self::noting_in`].
     pub(crate) fn notes(&self) -> Option<&Path> {
         self.pool.notes.as_deref()

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::framing::{Decoder, encode};
 use crate::launch::Launch;
-use crate::process::{Process, Tail, drain, spawn};
+use crate::process::{Fate, Process, Tail, drain, spawn};
 
 /// Callers wait while more than this is queued for a server.
 const HIGH_WATER: usize = 4 << 20;
@@ -48,8 +48,11 @@ pub(crate) async fn start(launch: &Launch, deadline: Instant) -> Result<Opened, 
         Transport::Stdio => None,
         Transport::Tcp { host, port } => Some(free_address(host, *port).await?),
     };
-    let started = spawn(launch).await.map_err(|error| format!("{}: {error}", launch.program.display()))?;
+    let started = spawn(launch, Fate::DiesWithUs)
+        .await
+        .map_err(|error| format!("{}: {error}", launch.program.display()))?;
     let process = started.process;
+    tokio::spawn(drain(started.stderr, process.tail.clone()));
     let Some(address) = address else {
         return Ok(Opened { process, streams: Streams::Stdio(started.stdin, started.stdout) });
     };

@@ -55,6 +55,10 @@ pub const KEYS: &[Key] = &[
     Key::new("sandbox.checkpoint.max-per-plan", Integer(1), Whole(50), "CLEVERAGENTS_CHECKPOINT_MAX", "Checkpoints kept for a plan, the first and the latest always").in_effect(),
     Key::new("sandbox.checkpoint.auto-create-on", Names(&["before_tool_execute", "after_tool_execute", "on_subplan_spawn", "on_error"]), List(&["before_tool_execute", "after_tool_execute", "on_subplan_spawn", "on_error"]), "CLEVERAGENTS_CHECKPOINT_AUTO_CREATE_ON", "What makes a checkpoint without being asked").in_effect(),
 
+    Key::new("lsp.pool.enabled", Boolean, Is(false), "CLEVERAGENTS_LSP_POOL", "Keep language servers warm for the next editor that proxies them").in_effect(),
+    Key::new("lsp.pool.idle-minutes", Integer(1), Whole(30), "CLEVERAGENTS_LSP_POOL_IDLE_MINUTES", "Minutes a warm language server waits for somebody").in_effect(),
+    Key::new("lsp.pool.max-servers", Integer(1), Whole(4), "CLEVERAGENTS_LSP_POOL_MAX_SERVERS", "Language servers that are kept warm at the same time").in_effect(),
+
     Key::new("audit.retention-days", Integer(0), Whole(0), "CLEVERAGENTS_AUDIT_RETENTION_DAYS", "Days an audit record is kept; 0 keeps it for good"),
     Key::new("audit.async", Boolean, Is(true), "CLEVERAGENTS_AUDIT_ASYNC", "Write audit records in the background"),
     Key::new("audit.queue-maxsize", Integer(1), Whole(10_000), "CLEVERAGENTS_AUDIT_QUEUE_MAXSIZE", "Audit records that may wait to be written"),

@@ -160,3 +160,25 @@ fn before_the_first_scan_there_is_nothing() {
     assert!(agents_context::Indexes::new(desk.data.path()).all().is_empty());
     assert!(agents_context::Indexes::new(desk.data.path()).of(&desk.path("a.py")).is_err(), "no folder");
 }
+
+#[test]
+fn scripts_of_the_web_find_what_they_import_across_their_languages() {
+    let desk = Desk::new(&[
+        ("src/shape.ts", "/** A shape. */\nexport class Shape {}\n"),
+        ("lib/shape.ts", "export class Shape {}\n"),
+        ("src/lib/index.js", "export const make = () => 1;\n"),
+        (
+            "src/app/view.tsx",
+            "import { Shape as Form } from \"../shape\";\nimport { make } from \"../lib\";\nmake(<Form />);\n",
+        ),
+    ]);
+    desk.scan();
+    assert_eq!(desk.definitions("src/app/view.tsx", 2, 7), ["src/shape.ts:1 class"]);
+    assert_eq!(desk.definitions("src/app/view.tsx", 2, 1), ["src/lib/index.js:0 function"]);
+    let shape = &desk.index.symbols_of("src/shape.ts").unwrap()[0];
+    assert_eq!((shape.signature.as_str(), shape.doc.as_str()), ("class Shape", "A shape."));
+    assert_eq!(
+        desk.places("make"),
+        ["src/app/view.tsx:1:9 import", "src/app/view.tsx:2:0 call", "src/lib/index.js:0:13 write"]
+    );
+}

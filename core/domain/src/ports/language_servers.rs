@@ -71,6 +71,8 @@ pub struct RunningServer {
     pub start_ms: u64,
     /// How often it was brought back.
     pub restarts: u32,
+    /// It waits, initialised, for the next who needs it.
+    pub warm: bool,
     /// Resident memory of it and its children in bytes, where the system tells.
     pub resident_bytes: Option<u64>,
 }

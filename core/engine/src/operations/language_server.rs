@@ -2,6 +2,7 @@
 
 use agents_config::{Problem, language_hints, load_language_server, to_error};
 use agents_domain::language_server::{Capability, LanguageServerDefinition};
+use agents_domain::ports::language_servers::RunningServer;
 use agents_domain::ports::store::RegisteredServer;
 use agents_domain::redact::redacted;
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
@@ -176,6 +177,10 @@ pub struct ListedServer {
     pub languages: Vec<String>,
     pub command: String,
     pub bound_actors: u32,
+    /// Its processes that somebody works with.
+    pub running: u32,
+    /// Its processes that wait for somebody.
+    pub warm: u32,
 }
 
 /// Two names of one language.
@@ -193,6 +198,11 @@ impl Operation for List {
 
     fn run(self, engine: &Engine) -> Result<ListOutput> {
         let names = registry::Wanted::new(self.namespace.as_deref(), self.pattern.as_deref())?;
+        let processes = engine.running_language_servers();
+        let count = |name: &QualifiedName, warm: bool| {
+            let of = |one: &&RunningServer| one.server == *name && one.warm == warm;
+            u32::try_from(processes.iter().filter(of).count()).unwrap_or(u32::MAX)
+        };
         let mut lsp_servers: Vec<ListedServer> = engine
             .view(|r| r.language_servers())?
             .into_iter()
@@ -204,6 +214,8 @@ impl Operation for List {
             .map(|d| ListedServer {
                 name: d.name.to_string(),
                 command: d.command_line(),
+                running: count(&d.name, false),
+                warm: count(&d.name, true),
                 languages: d.languages,
                 bound_actors: 0,
             })

@@ -4,4 +4,5 @@
 mod fake;
 mod real;
 mod reference;
+mod servers;
 mod world;

@@ -28,8 +28,8 @@ pub use plan::{
 pub use quickstart::QuickstartArgs;
 pub use registry::{
     ActionCommand, ActionListArgs, ActionStateArg, ConfigFileArgs, LogLevel, LspAddArgs, LspCheckArgs,
-    LspCommand, LspDetectArgs, LspIndexArgs, LspInstallArgs, LspListArgs, LspServeArgs, NameArgs,
-    ProjectCommand, ProjectCreateArgs, ProjectDeleteArgs, ProjectLinkArgs, ProjectListArgs,
+    LspCommand, LspDetectArgs, LspIndexArgs, LspInstallArgs, LspListArgs, LspPoolArgs, LspServeArgs,
+    NameArgs, ProjectCommand, ProjectCreateArgs, ProjectDeleteArgs, ProjectLinkArgs, ProjectListArgs,
     ProjectUnlinkArgs, RemoveArgs, ResourceAddArgs, ResourceCommand, ResourceListArgs,
 };
 pub use system::{ConfigCommand, ConfigGetArgs, ConfigListArgs, ConfigSetArgs, DiagnosticsArgs};

@@ -265,6 +265,16 @@ Examples:
 
 An editor starts it; stdout carries the protocol and nothing else.")]
     Serve(LspServeArgs),
+    /// Show or end the language servers that are kept warm for the next editor.
+    #[command(after_help = "\
+Examples:
+  agents config set lsp.pool.enabled true
+  agents lsp pool
+  agents lsp pool --stop
+
+With the pool on, `agents lsp serve --proxy` leaves a fresh server of the same kind waiting when it ends, and the
+next editor over the same folder takes it, with the project already read.")]
+    Pool(LspPoolArgs),
 }
 
 impl LspCommand {
@@ -279,6 +289,7 @@ impl LspCommand {
             Self::Check(_) => "lsp check",
             Self::Index(_) => "lsp index",
             Self::Serve(_) => "lsp serve",
+            Self::Pool(_) => "lsp pool",
         }
     }
 }
@@ -412,6 +423,17 @@ pub struct LspServeArgs {
     /// rename or colour a language, the first does.
     #[arg(long, value_name = "off|auto|NAME", default_value = "off", value_delimiter = ',')]
     pub proxy: Vec<String>,
+}
+
+/// What `lsp pool` takes.
+#[derive(Debug, Args)]
+pub struct LspPoolArgs {
+    /// End the pool and the servers that wait in it.
+    #[arg(long)]
+    pub stop: bool,
+    /// Be the pool.
+    #[arg(long, hide = true, conflicts_with = "stop")]
+    pub serve: bool,
 }
 
 /// `agents action`.

@@ -4,6 +4,7 @@ mod check;
 mod detect;
 mod index;
 pub(super) mod install;
+pub mod pool;
 mod proxy;
 
 use std::io::{self, Write};
@@ -37,6 +38,7 @@ pub fn run(run: &Run, command: LspCommand) -> Outcome {
         LspCommand::Index(args) => index::run(run, args),
         LspCommand::Install(args) => install::run(run, args),
         LspCommand::Check(args) => check::run(run, args),
+        LspCommand::Pool(args) => pool::run(run, &args),
         // It speaks a protocol, and is started before an output is opened.
         LspCommand::Serve(_) => Err(Error::internal("the language server writes no document").into()),
     }
@@ -126,6 +128,8 @@ fn list(run: &Run, args: LspListArgs) -> Outcome {
         col("languages", "Languages"),
         col("command", "Command"),
         col("bound_actors", "Bound").kind(Kind::Count),
+        col("running", "Running").kind(Kind::Count),
+        col("warm", "Warm").kind(Kind::Count),
     ];
     out.table(None, &title, columns)
         .rows(&data["lsp_servers"])
@@ -238,7 +242,7 @@ fn start(global: &Global, args: &LspServeArgs) -> Result<ExitCode, Error> {
         tracing::warn!("{warning}");
     }
     let engine = environment.engine()?;
-    let proxy = proxy::options(&engine, &environment.data_dir, &args.proxy)?;
+    let proxy = proxy::options(&engine, &environment, &args.proxy)?;
     let mut banner = io::stderr();
     let mut lines = vec![
         format!(

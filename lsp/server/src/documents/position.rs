@@ -24,7 +24,8 @@ impl PositionEncoding {
         }
     }
 
-    fn from_name(name: &str) -> Option<Self> {
+    /// The encoding of that name of the protocol.
+    pub fn from_name(name: &str) -> Option<Self> {
         [Self::Utf8, Self::Utf16, Self::Utf32].into_iter().find(|encoding| encoding.as_str() == name)
     }
 

@@ -31,6 +31,11 @@ impl Text {
         self.encoding
     }
 
+    /// The same text with positions that count in another encoding. Cheap: the content is shared.
+    pub fn counted_in(&self, encoding: PositionEncoding) -> Self {
+        Self { rope: self.rope.clone(), encoding }
+    }
+
     /// The content, for algorithms that walk it.
     pub fn rope(&self) -> &Rope {
         &self.rope

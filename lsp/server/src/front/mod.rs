@@ -92,6 +92,9 @@ where
     // Not `io::stdout`, whose line buffer would cut every message in two writes.
     let input = std::fs::File::from(own_stream(&io::stdin())?);
     let output = std::fs::File::from(own_stream(&io::stdout())?);
+    // So that a long answer goes out in one piece; not every stream is a pipe, and not every system lets us.
+    #[cfg(target_os = "linux")]
+    let _ = nix::fcntl::fcntl(&output, nix::fcntl::FcntlArg::F_SETPIPE_SZ(1 << 20));
     serve(input, output, app)
 }
 

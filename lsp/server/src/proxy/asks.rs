@@ -152,6 +152,16 @@ impl Proxy {
     /// Passes progress on, under the name the client has for it.
     pub(super) fn progressed(&self, state: &mut State, ix: usize, params: &str) {
         let Ok(progress) = serde_json::from_str::<Tokened<'_>>(params) else { return };
+        let silenced = &mut state.servers[ix].silenced;
+        if !silenced.is_empty() {
+            let value: Value = serde_json::from_str(params).unwrap_or_default();
+            if let Some(at) = silenced.iter().position(|token| *token == value["token"]) {
+                if value["value"]["kind"] == "end" {
+                    silenced.remove(at);
+                }
+                return;
+            }
+        }
         let name = format!("agents/{}/{}", state.servers[ix].name(), key(progress.token));
         let params = match state.asks.tokens.contains_key(&name) {
             // A token of the client's own.
@@ -198,28 +208,65 @@ impl Proxy {
 
     /// What is registered for the server, with what the client has for it laid over.
     fn configuration(&self, state: &mut State, ix: usize, id: &RequestId, params: &str) {
-        let items: Value = serde_json::from_str(params).unwrap_or_default();
+        let (generation, id) = (state.servers[ix].generation, id.clone());
+        self.settle(state, ix, params, move |state, items, both| {
+            let server = &state.servers[ix];
+            if server.generation == generation {
+                if let Some(link) = &server.link {
+                    link.process.is_configured(items, both);
+                }
+                server.send(reply::raw(&id, Ok(&both.to_string())));
+            }
+        });
+    }
+
+    /// Finds the answer to a server's `workspace/configuration`, at once or when the client has said its part.
+    fn settle(
+        &self,
+        state: &mut State,
+        ix: usize,
+        params: &str,
+        settled: impl FnOnce(&mut State, &Value, &Value) + Send + 'static,
+    ) {
+        let mut asked: Value = serde_json::from_str(params).unwrap_or_default();
+        let asked = asked["items"].take();
         let settings = &state.servers[ix].definition.workspace_settings;
-        let items = items["items"].as_array().into_iter().flatten();
-        let ours: Vec<Value> = items.map(|item| section(settings, item["section"].as_str())).collect();
+        let items = asked.as_array().into_iter().flatten();
+        let mut both: Vec<Value> = items.map(|item| section(settings, item["section"].as_str())).collect();
         if !self.session.latest().client().supports("/workspace/configuration") {
-            return state.servers[ix].send(reply::raw(id, Ok(&Value::Array(ours).to_string())));
+            return settled(state, &asked, &Value::Array(both));
         }
-        let generation = state.servers[ix].generation;
-        let (me, id) = (self.me.clone(), id.clone());
+        let me = self.me.clone();
         self.client.forward("workspace/configuration", Some(params), move |outcome| {
             let Some(proxy) = me.upgrade() else { return };
             let theirs: Vec<Value> =
                 outcome.ok().and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
-            let mut both = ours;
             for (at, theirs) in theirs.into_iter().enumerate().take(both.len()) {
                 dispatch::merge(&mut both[at], theirs);
             }
-            let state = proxy.state();
-            if state.servers[ix].generation == generation {
-                state.servers[ix].send(reply::raw(&id, Ok(&Value::Array(both).to_string())));
-            }
+            settled(&mut proxy.state(), &asked, &Value::Array(both));
         });
+    }
+
+    /// Whether a server that came to us warm was told the settings that hold now; else it is told to ask again.
+    pub(super) fn check_configuration(&self, state: &mut State, ix: usize, configured: Vec<(Value, Value)>) {
+        let generation = state.servers[ix].generation;
+        for (items, told) in configured {
+            let params = json!({ "items": items }).to_string();
+            self.settle(state, ix, &params, move |state, items, both| {
+                let server = &state.servers[ix];
+                if server.generation != generation {
+                    return;
+                }
+                if let Some(link) = &server.link {
+                    link.process.is_configured(items, both);
+                }
+                if *both != told {
+                    let settings = json!({ "settings": server.definition.workspace_settings });
+                    server.notify("workspace/didChangeConfiguration", &settings);
+                }
+            });
+        }
     }
 
     /// The client's settings are others: each server gets them over what is registered for it.
@@ -269,7 +316,7 @@ impl Proxy {
         }
     }
 
-    fn register(&self, state: &mut State, ix: usize, params: &str) {
+    pub(super) fn register(&self, state: &mut State, ix: usize, params: &str) {
         let params: Value = serde_json::from_str(params).unwrap_or_default();
         let snapshot = self.session.latest();
         let mut pass_on = Vec::new();

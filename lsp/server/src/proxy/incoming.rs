@@ -1,6 +1,7 @@
 //! What servers say: answers go to whoever asked, diagnostics to the board, the rest to the client.
 
 use std::borrow::Cow;
+use std::time::Instant;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -12,7 +13,7 @@ use crate::front::scan;
 
 impl Proxy {
     /// Takes a message of a server; `false` when there is no use in reading on.
-    pub(super) fn receive(&self, ix: usize, generation: u64, body: Vec<u8>) -> bool {
+    pub(super) fn receive(&self, ix: usize, generation: u64, mut body: Vec<u8>) -> bool {
         let Ok(text) = std::str::from_utf8(&body) else {
             self.gone(ix, generation, "sent a message that is not UTF-8");
             return false;
@@ -22,6 +23,7 @@ impl Proxy {
             if state.servers[ix].generation != generation {
                 return false;
             }
+            state.servers[ix].heard = Instant::now();
             let asked = text[at.clone()].parse().ok().and_then(|id| Some((id, state.take_asked(ix, id)?)));
             let Some((id, asked)) = asked else {
                 tracing::debug!(server = ix, "a server answered a request nobody waits for");
@@ -33,12 +35,19 @@ impl Proxy {
                 self.finished(&mut state, ix, client, method);
                 drop(state);
                 // Nothing but the id is another.
-                let id = client.as_json().as_bytes();
-                self.client.post([&body[..at.start], id, &body[at.end..]].concat());
+                body.splice(at, client.as_json().bytes());
+                self.client.post(body);
                 return true;
             }
             drop(state);
             return self.answered_whole(ix, generation, id, asked, text);
+        }
+        {
+            let mut state = self.state();
+            if state.servers[ix].generation != generation {
+                return false;
+            }
+            state.servers[ix].heard = Instant::now();
         }
         match message::look(&body) {
             Ok(Message::Response { id, outcome }) => {
@@ -100,7 +109,8 @@ impl Proxy {
                     link.outbox.close();
                 }
             }
-            To::Initialize => {}
+            // Any answer is one.
+            To::Initialize | To::Probe => {}
         }
     }
 

@@ -8,10 +8,11 @@
 //! - `features` is the table of what can be proxied and who answers; `route` sends requests, `gather` puts several answers
 //!   together with `merge`.
 //! - `start` brings a server up over the editor's folders when a document of its language is opened, shows it what is
-//!   open, and brings it back when it dies; `server` is what is known of it.
+//!   open, and brings it back when it dies; `health` ends one that is dead on its feet; `server` is what is known of it.
 //! - `incoming` reads what servers say; `asks` is what they want of the client; `board` and `diagnose` are diagnostics,
 //!   `reports` those of clients that pull.
-//! - `offer` is what the client is told that there is; `tokens` brings semantic tokens into a legend of ours.
+//! - `offer` is what the client is told that there is; `tokens` brings semantic tokens into a legend of ours, `encoding` counts
+//!   positions anew for servers that count otherwise than the client.
 //!
 //! Invariants: each request of the client gets exactly one answer, whatever servers do; a server sees the documents in
 //! the client's order; what a slow, broken or dead server costs are its own features.
@@ -19,8 +20,10 @@
 mod asks;
 mod board;
 mod diagnose;
+mod encoding;
 mod features;
 mod gather;
+mod health;
 mod incoming;
 mod merge;
 mod offer;
@@ -86,6 +89,12 @@ pub struct ProxyTiming {
     pub window: Duration,
     /// Before the first restart; doubled for each further one.
     pub backoff: Duration,
+    /// Between two health probes; `None` takes the registry entry's `health_check.interval_seconds`.
+    pub probe_interval: Option<Duration>,
+    /// How long a probed server has to show a sign of life.
+    pub probe: Duration,
+    /// How long one whose processes work may go without a sign of life: a slow machine, a large project.
+    pub deaf: Duration,
 }
 
 impl Default for ProxyTiming {
@@ -96,6 +105,9 @@ impl Default for ProxyTiming {
             slow: Duration::from_secs(1),
             window: Duration::from_millis(20),
             backoff: Duration::from_millis(200),
+            probe_interval: None,
+            probe: Duration::from_secs(5),
+            deaf: Duration::from_secs(180),
         }
     }
 }
@@ -161,6 +173,8 @@ enum To {
     },
     Initialize,
     Shutdown,
+    /// Nobody: it shows that the server lives.
+    Probe,
 }
 
 /// What works on a request of the client.

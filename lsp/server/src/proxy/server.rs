@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use agents_domain::language_server::LanguageServerDefinition;
 use agents_domain::ports::server_launcher::{ServerProcess, WatchFilter};
 use serde_json::Value;
 
+use super::encoding::Recount;
 use super::features::Feature;
-use crate::documents::DocumentUri;
+use crate::documents::{Document, DocumentUri};
 use crate::front::outbox::Outbox;
 use crate::front::reply;
 
@@ -22,16 +23,24 @@ pub(crate) struct Server {
     /// Restarts since it last ran for a good while.
     pub restarts: u32,
     pub since: Instant,
+    /// When it said anything last.
+    pub heard: Instant,
+    /// Since when it says nothing although it is asked.
+    pub deaf: Option<Instant>,
     pub link: Option<Link>,
+    /// Stands between us and a server that counts columns otherwise than the client.
+    pub recount: Arc<OnceLock<Recount>>,
     pub capabilities: Value,
     pub registrations: Vec<Registration>,
     /// Documents it was shown.
     pub open: HashSet<DocumentUri>,
+    /// Progress that it began before it came to us, which the client knows nothing of.
+    pub silenced: Vec<Value>,
     /// Commands of the client that it works on.
     pub commands: usize,
     /// When it answered the last one.
     pub commanded: Option<Instant>,
-    /// The `initialize` request that it has not answered.
+    /// The folder it works on, resolved once it runs.
     pub root: PathBuf,
 }
 
@@ -75,10 +84,14 @@ impl Server {
             generation: 0,
             restarts: 0,
             since: Instant::now(),
+            heard: Instant::now(),
+            deaf: None,
             link: None,
+            recount: Arc::default(),
             capabilities: Value::Null,
             registrations: Vec::new(),
             open: HashSet::new(),
+            silenced: Vec::new(),
             commands: 0,
             commanded: None,
             root: PathBuf::new(),
@@ -125,6 +138,8 @@ impl Server {
         let kind = if sync.is_object() { &sync["change"] } else { sync };
         match kind.as_u64() {
             Some(1) => SyncKind::Full,
+            // Where a change began and ended is not to be told from the text it left.
+            Some(2) if self.recount.get().is_some() => SyncKind::Full,
             Some(2) => SyncKind::Incremental,
             _ => SyncKind::None,
         }
@@ -148,9 +163,20 @@ impl Server {
         commands.any(|known| known == command)
     }
 
+    /// Notes that it is shown a document; `false` when it was before.
+    pub fn is_shown(&mut self, document: &Document) -> bool {
+        if let (Some(link), Some(path)) = (&self.link, document.uri().to_path()) {
+            link.process.is_shown(&path, document.language_id());
+        }
+        self.open.insert(document.uri().clone())
+    }
+
     pub fn send(&self, body: Vec<u8>) {
         if let Some(link) = &self.link {
-            link.outbox.send(body);
+            link.outbox.send(match self.recount.get() {
+                None => body,
+                Some(recount) => recount.to_server(body),
+            });
         }
     }
 

@@ -2,12 +2,14 @@
 //! when it dies, and given up with a word to the person when it keeps dying.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-use agents_domain::ports::server_launcher::{LaunchedServer, ServerOutput};
+use agents_domain::ports::server_launcher::{LaunchedServer, ServerOutput, WarmServer};
 use serde_json::{Value, json};
 
-use super::server::{Link, Status};
+use super::encoding::Recount;
+use super::server::{Link, Server, Status};
 use super::sync::shown;
 use super::{Asked, Proxy, State, To, features, merge};
 use crate::documents::{DocumentUri, PositionEncoding};
@@ -46,7 +48,11 @@ impl Proxy {
         let (me, launcher, within) = (self.me.clone(), self.launcher.clone(), self.timing.start);
         self.runtime.spawn(async move {
             tokio::time::sleep(pause).await;
-            let launched = launcher.launch(&definition, &root, within).await;
+            let hello = |root: &Path, options: &Value| match me.upgrade() {
+                Some(proxy) => proxy.initialize_params(root, options),
+                None => Value::Null,
+            };
+            let launched = launcher.launch(&definition, &root, within, &hello).await;
             let Some(proxy) = me.upgrade() else { return };
             match launched {
                 Ok(running) => proxy.launched(ix, generation, running),
@@ -56,7 +62,7 @@ impl Proxy {
     }
 
     fn launched(&self, ix: usize, generation: u64, running: LaunchedServer) {
-        let LaunchedServer { input, output, process, root, init_options } = running;
+        let LaunchedServer { input, output, process, root, initialize, warm } = running;
         let mut state = self.state();
         if state.servers[ix].generation != generation || state.ended {
             return process.kill();
@@ -73,15 +79,21 @@ impl Proxy {
             }
         });
         let name = state.servers[ix].name();
+        let recount = Arc::<OnceLock<Recount>>::default();
+        state.servers[ix].recount = recount.clone();
         let threads = std::thread::Builder::new().name(format!("to {name}")).spawn(write).and_then(|_| {
             let me = self.me.clone();
             let reader = std::thread::Builder::new().name(format!("from {name}"));
             reader.spawn(move || {
                 read(
                     output,
-                    |body| match me.upgrade() {
-                        Some(proxy) => proxy.receive(ix, generation, body),
-                        None => false,
+                    |body| {
+                        let Some(proxy) = me.upgrade() else { return false };
+                        let body = match recount.get() {
+                            None => body,
+                            Some(recount) => recount.to_client(body),
+                        };
+                        proxy.receive(ix, generation, body)
                     },
                     |reason| {
                         if let Some(proxy) = me.upgrade() {
@@ -96,9 +108,11 @@ impl Proxy {
             return self.give_up(ix, generation, &format!("the system gives no thread: {error}"));
         }
         state.servers[ix].link = Some(Link { outbox, process });
-        state.servers[ix].root = root.clone();
-        let params = self.initialize_params(&root, init_options).to_string();
-        state.ask(ix, "initialize", Some(&params), To::Initialize);
+        state.servers[ix].root = root;
+        if let Some(warm) = warm {
+            return self.taken_over(state, ix, warm);
+        }
+        state.ask(ix, "initialize", Some(&initialize.to_string()), To::Initialize);
         drop(state);
         let within = self.timing.start;
         self.later(within, move |proxy| {
@@ -114,7 +128,7 @@ impl Proxy {
     }
 
     /// What a server is told of the client: the truth, as far as the proxy does not stand in between.
-    fn initialize_params(&self, root: &Path, init_options: Value) -> Value {
+    fn initialize_params(&self, root: &Path, init_options: &Value) -> Value {
         let snapshot = self.session.latest();
         let client = snapshot.client();
         let mut capabilities = match &client.capabilities {
@@ -131,7 +145,7 @@ impl Proxy {
                 merge::join_options(&mut capabilities[section][key], &value);
             }
         };
-        // One encoding for all, so that nothing needs to be converted.
+        // One encoding for all: only for a server that insists on another is anything counted anew.
         set("general", "positionEncodings", json!([snapshot.encoding().as_str()]));
         set("workspace", "configuration", json!(true));
         set("workspace", "workspaceFolders", json!(true));
@@ -166,7 +180,7 @@ impl Proxy {
             params["locale"] = locale.clone().into();
         }
         if !init_options.is_null() {
-            params["initializationOptions"] = init_options;
+            params["initializationOptions"] = init_options.clone();
         }
         params
     }
@@ -184,27 +198,72 @@ impl Proxy {
                 return self.give_up(ix, generation, &format!("refuses to initialize: {reason}"));
             }
         };
-        let snapshot = self.session.latest();
-        let spoken = result["capabilities"]["positionEncoding"].as_str().unwrap_or("utf-16");
-        if spoken != snapshot.encoding().as_str() {
-            let wanted = snapshot.encoding().as_str();
-            let reason = format!("counts positions in {spoken}, though only {wanted} was offered");
-            return self.give_up(ix, generation, &reason);
-        }
-        debug_assert_eq!(snapshot.encoding(), PositionEncoding::Utf16);
         let mut state = self.state();
         if state.servers[ix].generation != generation {
             return;
         }
+        if let Err(reason) = self.agree_on_columns(&state.servers[ix], &result) {
+            drop(state);
+            return self.give_up(ix, generation, &reason);
+        }
         let server = &mut state.servers[ix];
-        server.capabilities = result["capabilities"].clone();
-        server.status = Status::Running;
-        server.since = Instant::now();
         server.notify("initialized", &json!({}));
         if !server.definition.workspace_settings.is_null() {
             let settings = json!({ "settings": server.definition.workspace_settings });
             server.notify("workspace/didChangeConfiguration", &settings);
         }
+        self.runs(&mut state, ix, &result);
+    }
+
+    /// A server that was initialised before it came to us: what it said since is taken as if it said it now.
+    fn taken_over(&self, mut state: MutexGuard<'_, State>, ix: usize, warm: WarmServer) {
+        let WarmServer { result, registrations, diagnostics, configured, tokens } = warm;
+        if let Err(reason) = self.agree_on_columns(&state.servers[ix], &result) {
+            let generation = state.servers[ix].generation;
+            drop(state);
+            return self.give_up(ix, generation, &reason);
+        }
+        tracing::info!(server = state.servers[ix].name(), "a warm server is taken over");
+        state.servers[ix].silenced = tokens;
+        self.register(&mut state, ix, &json!({ "registrations": registrations }).to_string());
+        for params in diagnostics {
+            self.published(&mut state, ix, &params.to_string());
+        }
+        self.runs(&mut state, ix, &result);
+        self.check_configuration(&mut state, ix, configured);
+    }
+
+    /// Has columns counted anew for a server that counts otherwise than the client. `Err` says what nobody can count in.
+    fn agree_on_columns(&self, server: &Server, result: &Value) -> Result<(), String> {
+        let wanted = self.session.latest().encoding();
+        let spoken = result["capabilities"]["positionEncoding"].as_str().unwrap_or("utf-16");
+        if spoken == wanted.as_str() {
+            return Ok(());
+        }
+        let Some(known) = PositionEncoding::from_name(spoken) else {
+            return Err(format!("counts positions in {spoken}, which is none of utf-8, utf-16 and utf-32"));
+        };
+        tracing::debug!(server = server.name(), spoken, "positions are counted anew for a server");
+        let _ = server.recount.set(Recount::new(self.session.clone(), known));
+        Ok(())
+    }
+
+    /// A server is up: it is shown what is open, and the client is told what there is.
+    fn runs(&self, state: &mut State, ix: usize, result: &Value) {
+        let snapshot = self.session.latest();
+        let server = &mut state.servers[ix];
+        server.capabilities = result["capabilities"].clone();
+        if server.recount.get().is_some()
+            && let Some(full) = server.capabilities.pointer_mut("/semanticTokensProvider/full")
+        {
+            // Differences between tokens cannot be counted anew.
+            *full = (*full != false).into();
+        }
+        server.status = Status::Running;
+        server.since = Instant::now();
+        self.probe_later(state, ix);
+        let server = &mut state.servers[ix];
+        server.deaf = None;
         let documents: Vec<_> = snapshot
             .documents()
             .filter(|document| self.serves(&state.servers[ix], document))
@@ -212,12 +271,12 @@ impl Proxy {
             .collect();
         for document in documents {
             let server = &mut state.servers[ix];
-            server.open.insert(document.uri().clone());
+            server.is_shown(&document);
             server.notify("textDocument/didOpen", &shown(&document));
-            self.pull(&mut state, ix, document.uri());
+            self.pull(state, ix, document.uri());
         }
-        self.offer(&mut state);
-        self.advance_all(&mut state);
+        self.offer(state);
+        self.advance_all(state);
     }
 
     /// A server's connection is over: what it worked on is answered without it, and it is started again.
@@ -262,6 +321,7 @@ impl Proxy {
         let server = &mut state.servers[ix];
         server.status = Status::Starting;
         server.open.clear();
+        server.silenced.clear();
         server.registrations.clear();
         server.commands = 0;
         if server.since.elapsed() > GOOD_WHILE {
@@ -282,7 +342,7 @@ impl Proxy {
                     self.client.post(unanswered(&id, &method, &state.servers[ix].name()));
                 }
                 To::Part { gather, part } => self.part_is_gone(state, gather, part),
-                To::Pull { .. } | To::Initialize | To::Shutdown => {}
+                To::Pull { .. } | To::Initialize | To::Shutdown | To::Probe => {}
             }
         }
         self.withdraw(state, ix);

@@ -48,7 +48,7 @@ impl Proxy {
             match server.status {
                 Status::Idle => self.start(state, ix, document.uri().to_path()),
                 Status::Running => {
-                    if !server.open.insert(document.uri().clone()) {
+                    if !server.is_shown(document) {
                         server.send(reply::notification(
                             "textDocument/didClose",
                             Some(&identified(document.uri())),

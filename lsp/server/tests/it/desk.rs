@@ -170,6 +170,10 @@ impl Desk {
         DocumentUri::from_path(&self.repo().join(path)).unwrap().as_str().to_owned()
     }
 
+    pub fn write(&self, path: &str, text: &str) {
+        std::fs::write(self.repo().join(path), text).unwrap();
+    }
+
     pub fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.repo().join(path)).unwrap()
     }

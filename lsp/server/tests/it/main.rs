@@ -24,3 +24,4 @@ mod requests;
 mod support;
 mod syntax;
 mod virtual_documents;
+mod warm;

@@ -20,6 +20,9 @@ pub const TIMING: ProxyTiming = ProxyTiming {
     slow: Duration::from_millis(200),
     window: Duration::from_millis(20),
     backoff: Duration::from_millis(10),
+    probe_interval: None,
+    probe: Duration::from_millis(500),
+    deaf: Duration::from_secs(30),
 };
 
 pub const LONG: Duration = Duration::from_secs(30);
@@ -30,6 +33,8 @@ pub struct Proxied {
     folder: TempDir,
     pub servers: Vec<LanguageServerDefinition>,
     pub timing: ProxyTiming,
+    /// Starts the servers.
+    pub runtime: Runtime,
 }
 
 impl Proxied {
@@ -37,8 +42,8 @@ impl Proxied {
     pub fn new(scripts: &[(&str, Value)]) -> Self {
         let files = [("a.py", "alpha = 1\nbad_beta = 2\n"), ("b.py", "gamma = 3\n")];
         let desk = Desk::new(&files, json!({}));
-        let mut proxied =
-            Self { desk, folder: tempfile::tempdir().unwrap(), servers: Vec::new(), timing: TIMING };
+        let folder = tempfile::tempdir().unwrap();
+        let mut proxied = Self { desk, folder, servers: Vec::new(), timing: TIMING, runtime: Runtime::new() };
         scripts.iter().for_each(|(name, script)| proxied.add(name, "python", script.clone()));
         proxied
     }
@@ -65,7 +70,7 @@ impl Proxied {
     pub fn editor_with(&self, builder: Builder, capabilities: Value) -> (TestServer, Value) {
         let proxy = ProxyOptions {
             servers: self.servers.clone(),
-            launcher: Arc::new(Runtime::new()),
+            launcher: Arc::new(self.runtime.clone()),
             timing: self.timing,
         };
         let options = EditorOptions { workers: None, proxy: Some(proxy), ..EditorOptions::default() };
@@ -87,8 +92,8 @@ impl Proxied {
         self.log(name).into_iter().filter(|message| message["method"] == method).collect()
     }
 
-    /// Everything a server was told.
-    fn log(&self, name: &str) -> Vec<Value> {
+    /// Everything a server was told, in all its starts.
+    pub fn log(&self, name: &str) -> Vec<Value> {
         let log: PathBuf = self.folder.path().join(format!("{name}.log"));
         let text = std::fs::read_to_string(log).unwrap_or_default();
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -122,6 +127,11 @@ impl Proxied {
             assert!(Instant::now() < end, "{name} got {answers:#?}");
             std::thread::park_timeout(Duration::from_millis(5));
         }
+    }
+
+    /// A folder beside the servers' scripts.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// How often a server was started.

@@ -264,3 +264,71 @@ fn a_client_that_pulls_gets_one_report_of_all_and_a_refresh_when_there_is_more()
     }
     editor.finish();
 }
+
+// Positions of servers that count bytes though only UTF-16 is offered.
+#[test]
+fn a_server_that_insists_on_utf_8_is_understood_and_understands() {
+    // One é and one emoji before the name: 3 code units of UTF-16 are 6 bytes.
+    let text = "é😀alpha\nb\n";
+    let range = |from: u32, to: u32| json!({ "start": { "line": 0, "character": from }, "end": { "line": 0, "character": to } });
+    let mut proxied = Proxied::new(&[]);
+    let (uri, other) = (proxied.desk.uri("a.py"), proxied.desk.uri("b.py"));
+    proxied.desk.write("b.py", "😀beta\n");
+    let answers = |range: &dyn Fn(u32, u32) -> Value, own: (u32, u32), others: (u32, u32)| {
+        let edits = |own: Value, others: Value| {
+            json!({ "changes": {
+            uri.clone(): [{ "range": own, "newText": "x" }], other.clone(): [{ "range": others, "newText": "x" }],
+        } })
+        };
+        let (here, there) = (range(own.0, own.1), range(others.0, others.1));
+        [
+            ("textDocument/hover", json!({ "contents": "a", "range": here })),
+            (
+                "textDocument/definition",
+                json!([{ "originSelectionRange": here, "targetUri": other, "targetRange": there, "targetSelectionRange": there }]),
+            ),
+            (
+                "textDocument/references",
+                json!([{ "uri": other, "range": there }, { "uri": uri, "range": here }]),
+            ),
+            ("textDocument/rename", edits(here, there)),
+        ]
+    };
+    let in_bytes = answers(&range, (6, 11), (4, 8));
+    let mut faults: Vec<Value> =
+        in_bytes.iter().map(|(method, result)| answer(method, result.clone())).collect();
+    let tokens = |start: u32| json!({ "data": [0, start, 5, 0, 0, 1, 0, 1, 0, 0] });
+    faults.push(answer("textDocument/semanticTokens/full", tokens(6)));
+    let diagnostics = json!({ "uri": uri, "diagnostics": [{ "range": range(6, 11), "message": "bad" }] });
+    faults.push(json!({ "on": "textDocument/didOpen", "then": { "send": { "method": "textDocument/publishDiagnostics", "params": diagnostics } } }));
+    let mut script = script(
+        json!({
+            "textDocumentSync": 2, "hoverProvider": true, "definitionProvider": true, "referencesProvider": true, "renameProvider": true,
+            "semanticTokensProvider": { "full": { "delta": true }, "legend": { "tokenTypes": ["variable"], "tokenModifiers": [] } },
+        }),
+        Value::Array(faults),
+    );
+    script["encoding"] = json!("utf-8");
+    proxied.add("bytes", "python", script);
+    let mut editor = proxied.editor(fixed());
+    editor.open(&uri, "python", text);
+    let published = editor.expect_notification("textDocument/publishDiagnostics", LONG);
+    assert_eq!(published["diagnostics"][0]["range"], range(3, 8));
+    let mut place = at(&uri);
+    place["position"] = json!({ "line": 0, "character": 4 });
+    place["newName"] = json!("x");
+    for (method, expected) in answers(&range, (3, 8), (2, 6)) {
+        assert_eq!(editor.request(method, place.clone()), expected, "{method}");
+        let told = proxied.told("bytes", method);
+        assert_eq!(told[0]["params"]["position"]["character"], 7, "{method}");
+    }
+    let whole = json!({ "textDocument": { "uri": uri } });
+    // The protocol's own legend, where `variable` is the ninth.
+    let expected = json!({ "data": [0, 3, 5, 8, 0, 1, 0, 1, 8, 0] });
+    assert_eq!(editor.request("textDocument/semanticTokens/full", whole), expected);
+    let inserted = json!([{ "range": range(3, 3), "text": "é" }]);
+    editor.change(&uri, inserted);
+    let changes = proxied.wait_told("bytes", "textDocument/didChange", 1);
+    assert_eq!(changes[0]["params"]["contentChanges"], json!([{ "text": "é😀éalpha\nb\n" }]));
+    editor.finish();
+}

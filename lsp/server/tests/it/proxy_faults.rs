@@ -65,6 +65,26 @@ fn a_server_that_never_answers_initialize_holds_up_nobody_and_the_person_is_told
     editor.finish();
 }
 
+// LSP-010: nobody needs to ask it something to find out.
+#[test]
+fn a_server_that_froze_while_nobody_asked_is_found_by_the_probe() {
+    let mut proxied = Proxied::new(&[(
+        "freezes",
+        hovering(json!([
+            { "on": "$/agents/probe", "nth": 2, "starts": 1, "then": "freeze" },
+            answer("textDocument/hover", hover("back again")),
+        ])),
+    )]);
+    proxied.timing.probe_interval = Some(Duration::from_millis(50));
+    let mut editor = proxied.editor(fixed());
+    let uri = proxied.open(&mut editor, "a.py");
+    proxied.wait_told("freezes", "initialize", 2);
+    assert_eq!(editor.request("textDocument/hover", at(&uri)), hover("back again"));
+    let opened = proxied.told("freezes", "textDocument/didOpen");
+    assert_eq!(opened.len(), 2, "the one that came back is shown what is open: {opened:#?}");
+    editor.finish();
+}
+
 #[test]
 fn a_server_that_cannot_be_started_is_named_with_what_would_help() {
     let mut proxied = Proxied::new(&[("missing", good("never"))]);

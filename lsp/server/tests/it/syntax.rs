@@ -272,5 +272,8 @@ fn capabilities_say_what_is_by_syntax() {
     }
     let syntactic = &capabilities["experimental"]["cleveragents"]["syntactic"];
     assert_eq!(syntactic["provider"], "builtin/tree-sitter");
-    assert_eq!(syntactic["languages"], json!(["python", "rust"]));
+    assert_eq!(
+        syntactic["languages"],
+        json!(["python", "rust", "typescript", "typescriptreact", "javascript", "javascriptreact"])
+    );
 }

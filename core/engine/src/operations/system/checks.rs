@@ -213,7 +213,8 @@ fn running_server(running: &RunningServer) -> Check {
         1 => facts.push_str(", restarted once"),
         times => facts.push_str(&format!(", restarted {times} times")),
     }
-    Check::ok(format!("Running {}", running.server), facts)
+    let word = if running.warm { "Warm" } else { "Running" };
+    Check::ok(format!("{word} {}", running.server), facts)
 }
 
 fn language_server(server: &RegisteredServer, surroundings: &dyn Surroundings) -> Check {

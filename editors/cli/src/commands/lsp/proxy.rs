@@ -1,24 +1,30 @@
 //! Which registered servers `lsp serve --proxy` serves, and in which order.
 
-use std::path::Path;
-
 use agents_domain::language_server::LanguageServerDefinition;
 use agents_domain::ports::store::{RegisteredServer, StoreExt};
 use agents_domain::{Error, ErrorKind, QualifiedName};
 use agents_engine::Engine;
 use agents_lsp_server::{ProxyOptions, ProxyTiming};
 
-use crate::compose;
+use crate::compose::{self, Environment};
 
 /// What `--proxy` asks for; `None` is none.
-pub fn options(engine: &Engine, data_dir: &Path, asked: &[String]) -> Result<Option<ProxyOptions>, Error> {
+pub fn options(
+    engine: &Engine,
+    environment: &Environment,
+    asked: &[String],
+) -> Result<Option<ProxyOptions>, Error> {
     if asked == ["off"] {
         return Ok(None);
     }
     let mut registered = engine.store().view(|r| r.language_servers())?;
     registered.sort_by_key(|server| server.created_at);
     let servers = chosen(registered, asked)?;
-    Ok(Some(ProxyOptions { servers, launcher: compose::launcher(data_dir), timing: ProxyTiming::default() }))
+    Ok(Some(ProxyOptions {
+        servers,
+        launcher: compose::launcher(environment),
+        timing: ProxyTiming::default(),
+    }))
 }
 
 /// `auto` is all in the order registered, names are those in their order.
