@@ -13,6 +13,7 @@ mod builtins;
 mod faults;
 mod faulty;
 mod invariants;
+mod models;
 mod plain;
 mod proxied;
 mod repositories;

@@ -13,6 +13,7 @@
 
 mod editor;
 mod envelope;
+pub mod models;
 mod plan;
 mod process;
 mod programs;

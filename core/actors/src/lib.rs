@@ -1,4 +1,4 @@
-//! The actors that need no model: they look through language servers and decide by rules that can be read.
+//! Actors: those that need no model look through language servers and decide by rules that can be read; the others ask one.
 //!
 //! An actor is a state machine over the port in [`agents_domain::ports::actor`]: a step gets state and observations and
 //! returns state and requests. Nothing here writes a file, starts a process or asks a person; the engine does, when a
@@ -11,8 +11,11 @@
 //! - `builtin/rename-symbol` ([`RenameSymbol`]) finds a symbol and lets a server give it a new name everywhere.
 //! - `builtin/revert-plan` ([`RevertPlan`]) takes an applied plan back, or some of its decisions.
 //! - `builtin/reconcile-invariants` ([`ReconcileInvariants`]) says which invariants are in force in a plan.
+//! - [`models`] are chat models of all providers, [`agent`] is one conversation with a model and its tools, and the actors
+//!   `builtin/strategist` and `builtin/executor` that plan and carry out with it.
 //! - [`scripted::Scripted`] plays a script, for tests of whatever runs actors.
 
+pub mod agent;
 mod builtin;
 mod check;
 mod common;
@@ -20,6 +23,7 @@ mod fixer;
 mod reconcile;
 mod rename;
 mod revert;
+pub mod models;
 pub mod scripted;
 mod tidy;
 

@@ -38,8 +38,10 @@ const SHAPES: [(&str, usize); 12] = [
     ("AKIA", 20),
     ("AIza", 30),
     ("hf_", 20),
-    ("-----BEGIN ", 20),
+    (PEM, 20),
 ];
+
+const PEM: &str = "-----BEGIN ";
 
 /// A JSON value with every secret masked: texts under keys that name one, and texts that look like one. A text that only
 /// names variables (`${NAME}`) is shown: what it stands for is not in it.
@@ -105,12 +107,45 @@ fn words(key: &str) -> Vec<String> {
     words
 }
 
+/// A text with every secret in it masked that can be told by its shape, wherever it stands.
+pub fn redacted_text(text: &str) -> std::borrow::Cow<'_, str> {
+    let mut out = String::new();
+    let mut done = 0;
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        let begins = !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+        let found = SHAPES.iter().find(|(start, _)| begins && rest.starts_with(start));
+        let length = found.map_or(0, |(start, least)| {
+            let length = if *start == PEM {
+                match rest.find("-----END ") {
+                    Some(end) => end + rest[end + 9..].find("-----").map_or(9, |more| more + 14),
+                    None => rest.len(),
+                }
+            } else {
+                let part = |c: char| c.is_ascii_alphanumeric() || "-_./+=".contains(c);
+                rest.find(|c| !part(c)).unwrap_or(rest.len())
+            };
+            if length >= *least && (*start != PEM || rest.contains("PRIVATE KEY")) { length } else { 0 }
+        });
+        if length > 0 {
+            out.push_str(&text[done..at]);
+            out.push_str(MASK);
+            at += length;
+            done = at;
+        } else {
+            at += rest.chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    if done == 0 { text.into() } else { (out + &text[done..]).into() }
+}
+
 fn looks_secret(text: &str) -> bool {
     let text = text.trim_start().trim_start_matches("Bearer ");
     SHAPES.iter().any(|(start, least)| {
         text.starts_with(start)
             && text.len() >= *least
-            && (*start == "-----BEGIN " || !text.contains(char::is_whitespace))
+            && (*start == PEM || !text.contains(char::is_whitespace))
     })
 }
 
@@ -118,6 +153,21 @@ fn looks_secret(text: &str) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    // SEC-028, SEC-024
+    #[test]
+    fn secrets_inside_a_text_are_masked_and_nothing_else_is() {
+        let key = "sk-proj-0123456789abcdefghij";
+        let text = format!("OPENAI_API_KEY={key}\nask-me-something-that-is-long-enough {key}.");
+        let masked = redacted_text(&text);
+        assert!(!masked.contains("0123456789"), "{masked}");
+        assert!(masked.contains("ask-me-something-that-is-long-enough"), "{masked}");
+        let pem = "x\n-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\ny";
+        assert_eq!(redacted_text(pem), format!("x\n{MASK}\ny"));
+        let certificate = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----";
+        assert_eq!(redacted_text(certificate), certificate);
+        assert!(matches!(redacted_text("nothing here: ä sk-short"), std::borrow::Cow::Borrowed(_)));
+    }
 
     // Ruling 21
     #[test]

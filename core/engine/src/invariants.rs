@@ -47,7 +47,7 @@ pub(crate) fn reconciler(engine: &Engine, name: &QualifiedName) -> Result<Arc<dy
     engine.actors.reconciler(name).ok_or_else(|| {
         let known: Vec<String> = engine.actors.reconcilers().iter().map(ToString::to_string).collect();
         let error = Error::not_found(format!(
-            "there is no actor `{name}` that reconciles invariants; this version asks no model to do it"
+            "there is no actor `{name}` that reconciles invariants"
         ));
         let error = match nearest(&name.to_string(), known.iter().map(String::as_str)) {
             Some(meant) => error.suggest(format!("did you mean `{meant}`?")),

@@ -83,6 +83,13 @@ fn actor_availability(engine: &Engine, _: &dyn Reader, candidate: &Candidate<'_>
             return Err(Error::not_found(message).detail(format!("known actors: {known}")));
         }
     }
+    for (role, name) in named {
+        let unready = name.and_then(|name| Some((name, engine.actors.unready(name)?)));
+        if let Some((name, (why, hints))) = unready {
+            let error = Error::validation(format!("the {role} actor `{name}` cannot work: {why}"));
+            return Err(hints.into_iter().fold(error, Error::suggest));
+        }
+    }
     if let Some(name) = &actors.invariant {
         crate::invariants::reconciler(engine, name)?;
     }

@@ -6,6 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agents_actors::BuiltIn;
+use agents_actors::agent::ModelActors;
+use agents_actors::models::Catalogue;
 use agents_config::Config;
 use agents_context::Indexes;
 use agents_domain::ports::server_launcher::ServerLauncher;
@@ -15,6 +17,7 @@ use agents_lsp_runtime::{Installer, PoolOptions, PoolStarter, Runtime, WarmServe
 use agents_store::SqliteStore;
 
 use crate::args::Global;
+use crate::models;
 use crate::output::{self, Format};
 use crate::spawn::{self, Workers};
 use crate::surroundings::ThisMachine;
@@ -58,6 +61,8 @@ pub struct Environment {
     pub data_dir: PathBuf,
     verbose: u8,
     engine: OnceLock<Arc<Engine>>,
+    models: OnceLock<Arc<Catalogue>>,
+    recording: OnceLock<PathBuf>,
 }
 
 impl Environment {
@@ -89,7 +94,14 @@ impl Environment {
 
     fn new(config: Config, global: &Global) -> Self {
         let data_dir = config.data_dir();
-        Self { config: Arc::new(config), data_dir, verbose: global.verbose, engine: OnceLock::new() }
+        Self {
+            config: Arc::new(config),
+            data_dir,
+            verbose: global.verbose,
+            engine: OnceLock::new(),
+            models: OnceLock::new(),
+            recording: OnceLock::new(),
+        }
     }
 
     /// The format of this run.
@@ -117,6 +129,28 @@ impl Environment {
         PathBuf::from(self.config.text("core.log.dir", None))
     }
 
+    /// The models that the configuration allows; no one is asked yet.
+    ///
+    /// # Errors
+    /// A provider or a price in the configuration that does not fit.
+    pub fn models(&self) -> Result<Arc<Catalogue>> {
+        if let Some(models) = self.models.get() {
+            return Ok(models.clone());
+        }
+        let record = self.recording.get().cloned();
+        let models = Arc::new(Catalogue::new(models::settings(&self.config, &self.data_dir, record)?));
+        Ok(self.models.get_or_init(|| models).clone())
+    }
+
+    /// Keeps what models are asked and answer in this cassette; to be said before the engine is made.
+    pub fn record_models(&self, cassette: PathBuf) {
+        let _ = self.recording.set(cassette);
+    }
+
+    fn actors(&self) -> Result<ModelActors<BuiltIn>> {
+        Ok(ModelActors::new(actors(), self.models()?, models::actor_settings(&self.config, &self.data_dir)))
+    }
+
     /// The engine; made when it is first asked for, because not every command needs one.
     ///
     /// # Errors
@@ -134,7 +168,7 @@ impl Environment {
         };
         let engine = Engine::new(Parts {
             store: Arc::new(store),
-            actors: Arc::new(actors()),
+            actors: Arc::new(self.actors()?),
             language_servers: Arc::new(runtime(&self.data_dir)),
             spawner: Arc::new(spawner),
             config: self.config.clone(),

@@ -17,6 +17,7 @@ mod compose;
 mod failure;
 mod follow;
 mod logging;
+mod models;
 pub mod output;
 pub mod reference;
 mod run;

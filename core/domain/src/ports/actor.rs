@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::BoxFuture;
 use super::language_servers::LanguageWorkspace;
+use super::model::{ChatDelta, ModelTrace};
 use super::tool::{LocalTool, ToolError, ToolSpec};
 use crate::QualifiedName;
 use crate::changes::{Change, FileDiff};
@@ -62,6 +63,12 @@ pub trait Actors: Send + Sync {
 
     /// All names, for errors and completion.
     fn names(&self) -> Vec<QualifiedName>;
+
+    /// Why an actor that there is cannot work now (no key of its model's provider, say), with what to do; `None` when it
+    /// can.
+    fn unready(&self, _name: &QualifiedName) -> Option<(String, Vec<String>)> {
+        None
+    }
 
     /// The reconciler of that name, or `None`.
     fn reconciler(&self, _name: &QualifiedName) -> Option<Arc<dyn Reconciler>> {
@@ -439,6 +446,12 @@ pub trait ActorHost: Send + Sync {
 
     /// Shows progress within a step.
     fn progress(&self, progress: Progress);
+
+    /// Keeps that a model was asked, whatever came of it; what it took was spent even if the step fails.
+    fn asked(&self, _trace: &ModelTrace) {}
+
+    /// Shows a piece of a model's answer to whoever watches.
+    fn heard(&self, _piece: &ChatDelta) {}
 
     /// The plan is being cancelled or paused; a long step returns early (its work is done again when it is resumed).
     fn stopping(&self) -> bool;

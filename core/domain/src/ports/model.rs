@@ -89,6 +89,9 @@ pub enum ChatMessage {
         /// The tools it called.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ModelCall>,
+        /// What the provider wants back as it was, such as signatures of its thinking; `Null` is nothing.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        kept: Value,
     },
     /// What came of a call.
     Tool {
@@ -141,6 +144,38 @@ pub struct ChatReply {
     pub usage: Usage,
     /// The model that answered, as the provider names it.
     pub model: String,
+    /// What the provider wants back as it was, see [`ChatMessage::Assistant`].
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub kept: Value,
+    /// Attempts that failed before this answer.
+    #[serde(default)]
+    pub retries: u32,
+}
+
+/// A call of a model as it is kept: what it took and what came of it, never what was said.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ModelTrace {
+    /// The actor that asked.
+    pub actor: String,
+    /// The word before the `/` of the model.
+    pub provider: String,
+    /// The rest of it.
+    pub model: String,
+    /// What it took; nothing when it failed.
+    pub usage: Usage,
+    /// Milliseconds from the first attempt to the end.
+    pub latency_ms: u64,
+    /// What was asked for, if anything.
+    pub temperature: Option<f64>,
+    /// The tools it called, in order.
+    pub tool_calls: Vec<String>,
+    /// SHA-256 of the request.
+    pub context_hash: String,
+    /// Attempts that failed.
+    pub retries: u32,
+    /// Why it failed.
+    pub error: Option<String>,
 }
 
 /// Why an answer ended.
@@ -181,6 +216,23 @@ pub struct ModelFailure {
     pub kind: ModelFailureKind,
     /// What to do.
     pub hints: Vec<String>,
+    /// Attempts that were made again before this.
+    #[serde(default)]
+    pub retries: u32,
+}
+
+impl ModelFailure {
+    /// A failure of a kind, without hints.
+    pub fn new(kind: ModelFailureKind, message: impl Into<String>) -> Self {
+        Self { message: message.into(), kind, hints: Vec::new(), retries: 0 }
+    }
+
+    /// With something to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
 }
 
 /// The kinds of failures.

@@ -8,7 +8,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::args::Global;
 use crate::compose::Environment;
-use crate::logging;
+use crate::{logging, models};
 
 pub fn run(global: &Global, plan: &str) -> ExitCode {
     match work(global, plan) {
@@ -32,8 +32,13 @@ fn work(global: &Global, plan: &str) -> Result<Ended, Error> {
         // Without a log the work goes on; the plan's own record tells what fails.
         let _ = logging::start_plain(LevelFilter::WARN, None);
     }
-    let engine = environment?.engine()?;
+    let environment = environment?;
     let id = plan.parse()?;
+    if environment.config.boolean("actor.record-models", None) {
+        let cassette = models::cassettes(&environment.data_dir).join(format!("{plan}.jsonl"));
+        environment.record_models(cassette);
+    }
+    let engine = environment.engine()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
