@@ -22,6 +22,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0006_corrections.sql"),
     include_str!("schema/0007_error_patterns.sql"),
     include_str!("schema/0008_actors.sql"),
+    include_str!("schema/0009_model_calls.sql"),
 ];
 
 /// The schema version of this program.

@@ -11,7 +11,7 @@ use agents_domain::ports::actor::{
     Actor, ActorFailure, ActorHost, DecisionDraft, Progress, Request, StepInput, StepOutcome, StepOutput,
 };
 use agents_domain::ports::model::{ChatOptions, ModelCall, ModelFailure, Models};
-use agents_domain::ports::tool::{Capability, ToolSpec};
+use agents_domain::ports::tool::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -72,8 +72,9 @@ impl ModelActor {
             return Err(stuck(format!("the model is not done after {MOST_TURNS} turns")));
         }
         let prompt = if input.phase == Phase::Execute { "executor" } else { "strategist" };
-        let offered = offered(host);
-        let agent = self.agent(prompt, input, plan_tools::all(input, offered.clone()))?;
+        let offered = host.tools();
+        let mut agent = self.agent(prompt, input, plan_tools::all(input, offered.clone()))?;
+        agent.decision.clone_from(&state.under);
         let label = if input.phase == Phase::Execute { "Working" } else { "Deciding" };
         let progress = Progress {
             label: format!("{label} with {} (turn {})", agent.model_name, state.talk.turns + 1),
@@ -122,7 +123,7 @@ impl ModelActor {
             max_tokens: number(input, "max_tokens")?.map(|most| most as u32),
             ..ChatOptions::default()
         };
-        Ok(Agent { actor: self.name.clone(), model, model_name, system, tools, options })
+        Ok(Agent { actor: self.name.clone(), decision: None, model, model_name, system, tools, options })
     }
 
     /// One turn without tools, answered as a range.
@@ -159,24 +160,6 @@ impl ModelActor {
         };
         Ok(StepOutput { cost, ..output(Value::Null, StepOutcome::Done(summary)) })
     }
-}
-
-/// The tools of the phase; a host that names none has the one that every engine has.
-fn offered(host: &dyn ActorHost) -> Vec<ToolSpec> {
-    let tools = host.tools();
-    if !tools.is_empty() {
-        return tools;
-    }
-    let capability = Capability { writes: true, checkpointable: true, ..Capability::default() };
-    let input = json!({
-        "type": "object", "required": ["resource", "edits"], "additionalProperties": false,
-        "properties": {
-            "resource": { "type": "string", "description": "Id of the resource" },
-            "edits": { "type": "array", "items": { "type": "object" } }
-        }
-    });
-    let description = "Edits, creates, renames and deletes files".to_owned();
-    vec![ToolSpec { name: "builtin/apply-edits".to_owned(), description, input, capability }]
 }
 
 /// A number among a plan's arguments (ACTOR-020).

@@ -57,7 +57,7 @@ pub(super) fn take_under(arguments: &mut Value, offered: Option<&ToolSpec>) -> O
 
 fn tool(name: &str, description: &str, input: Value) -> ToolSpec {
     let capability = Capability { read_only: true, idempotent: true, ..Capability::default() };
-    ToolSpec { name: name.to_owned(), description: description.to_owned(), input, capability }
+    ToolSpec { name: name.to_owned(), description: description.to_owned(), input, group: None, capability }
 }
 
 fn record(executing: bool) -> ToolSpec {

@@ -15,6 +15,8 @@ const WORTH: usize = 400;
 
 const LEFT_OUT: &str = "[left out to save room; ask again if you still need it]";
 
+const EARLIER: &str = "[earlier turns are left out to save room]";
+
 /// A conversation with a model. Texts that come from people, files and tools are masked and bounded on their way in.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -110,7 +112,7 @@ impl Talk {
             let turns: Vec<usize> = (1..self.messages.len())
                 .filter(|index| matches!(self.messages[*index], ChatMessage::Assistant { .. }))
                 .collect();
-            let [first, next, _, ..] = turns[..] else { break };
+            let [first, next, ..] = turns[..] else { break };
             // What people said in between stays.
             let (said, gone): (Vec<_>, Vec<_>) = self
                 .messages
@@ -118,6 +120,10 @@ impl Talk {
                 .partition(|message| matches!(message, ChatMessage::User { .. }));
             saved += gone.iter().map(size).sum::<usize>();
             self.messages.splice(first..first, said);
+            let marker = ChatMessage::User { text: EARLIER.to_owned() };
+            if self.messages.get(1) != Some(&marker) {
+                self.messages.insert(1, marker);
+            }
         }
         saved > 0
     }

@@ -20,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Agent {
     /// Who asks, for traces.
     pub actor: String,
+    /// Key of the decision it works under, for traces.
+    pub decision: Option<String>,
     /// The model.
     pub model: Arc<dyn ChatModel>,
     /// Its name, `<provider>/<model>`.
@@ -90,6 +92,7 @@ impl Agent {
         let latency_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut trace = ModelTrace {
             actor: self.actor.clone(),
+            decision: self.decision.clone(),
             provider: provider.to_owned(),
             model: model.to_owned(),
             latency_ms,

@@ -20,7 +20,8 @@ impl Names {
         let mut map = Self::default();
         let mut names: Vec<&str> = names.into_iter().collect();
         // Those that can stay have the first word.
-        names.sort_by_key(|name| !fits(name));
+        names.sort_by_key(|name| (!fits(name), *name));
+        names.dedup();
         for name in names {
             let mut safe = plain(name);
             if safe.len() > LONGEST || map.ours.contains_key(&safe) {
@@ -74,7 +75,7 @@ mod tests {
     fn names_fit_the_provider_and_come_back() {
         let long = format!("local/{}", "x".repeat(80));
         let names = ["lsp/hover", "lsp__hover", "local/github.create_issue", "local/github:create_issue", "a", &long];
-        let map = Names::of(names);
+        let map = Names::of(names.into_iter().chain(["lsp/hover"]));
         let mut seen = std::collections::BTreeSet::new();
         for name in names {
             let safe = map.to_provider(name);

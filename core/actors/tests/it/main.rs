@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "what a test stands on may panic")]
 
+mod agent;
 mod execute;
+mod models;
 mod read_only;
 mod resume;
 mod scripted;

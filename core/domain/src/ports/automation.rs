@@ -1,5 +1,6 @@
 //! What the store keeps for automation: profiles people register, computed confidences, and what failed before.
 
+use super::model::RecordedTrace;
 use super::store::StoreResult;
 use crate::decision::DecisionType;
 use crate::failure::{FailurePattern, FailureRecord};
@@ -37,6 +38,8 @@ pub trait AutomationReads {
     fn failures(&self, plan: PlanId) -> StoreResult<Vec<FailureRecord>>;
     /// What failed in any plan by its shape, most often first, at most `limit`.
     fn failure_patterns(&self, limit: usize) -> StoreResult<Vec<FailurePattern>>;
+    /// The calls of models that were made for a plan, in the order they ended.
+    fn model_traces(&self, plan: PlanId) -> StoreResult<Vec<RecordedTrace>>;
 }
 
 /// Writing it. `insert_*` of a name that exists is [`StoreError::Duplicate`](super::store::StoreError::Duplicate).
@@ -48,4 +51,5 @@ pub trait AutomationWrites {
     /// Of a decision that is recorded.
     fn insert_confidence(&self, decision: DecisionId, computed: &ComputedConfidence) -> StoreResult<()>;
     fn insert_failure(&self, failure: &FailureRecord) -> StoreResult<()>;
+    fn insert_model_trace(&self, trace: &RecordedTrace) -> StoreResult<()>;
 }

@@ -12,6 +12,9 @@ use serde_json::{Map, Value};
 
 use super::BoxFuture;
 use super::tool::ToolSpec;
+use crate::Timestamp;
+use crate::ids::{DecisionId, PlanId};
+use crate::plan::Phase;
 
 /// A model of one provider.
 pub trait ChatModel: Send + Sync {
@@ -158,6 +161,8 @@ pub struct ChatReply {
 pub struct ModelTrace {
     /// The actor that asked.
     pub actor: String,
+    /// Key of the decision it works under, if any.
+    pub decision: Option<String>,
     /// The word before the `/` of the model.
     pub provider: String,
     /// The rest of it.
@@ -176,6 +181,24 @@ pub struct ModelTrace {
     pub retries: u32,
     /// Why it failed.
     pub error: Option<String>,
+}
+
+/// A call of a model on record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedTrace {
+    /// A ULID.
+    pub trace_id: String,
+    /// The plan it was made for.
+    pub plan_id: PlanId,
+    /// In which phase.
+    pub phase: Phase,
+    /// The decision it was made under.
+    pub decision_id: Option<DecisionId>,
+    /// What it was.
+    #[serde(flatten)]
+    pub trace: ModelTrace,
+    /// When it was over.
+    pub created_at: Timestamp,
 }
 
 /// Why an answer ended.

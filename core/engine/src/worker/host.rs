@@ -8,11 +8,13 @@ use agents_domain::plan::State;
 use agents_domain::ports::actor::{
     ActorFailure, ActorHost, ActorWorkspace, FileEntry, Progress, RecordedPlan,
 };
+use agents_domain::ports::model::{ModelTrace, RecordedTrace};
 use agents_domain::ports::store::{StoreExt, Watch};
 use agents_domain::ports::tool::ToolSpec;
 
 use crate::Engine;
 use crate::sandboxes::OpenSandbox;
+use crate::{clock, records};
 
 /// The least time between two recorded lines of progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
@@ -80,6 +82,27 @@ impl ActorHost for Host<'_> {
 
     fn tools(&self) -> Vec<ToolSpec> {
         self.tools.clone()
+    }
+
+    fn asked(&self, trace: &ModelTrace) {
+        let kept = self.engine.write(|w| {
+            let Some(plan) = w.plan(self.plan)? else { return Ok(()) };
+            let decisions = w.decisions(self.plan)?;
+            let under = trace.decision.as_deref().and_then(|key| records::by_key(&decisions, key));
+            w.insert_model_trace(&RecordedTrace {
+                trace_id: clock::ulid().to_string(),
+                plan_id: self.plan,
+                phase: plan.phase,
+                decision_id: under.map(|decision| decision.decision_id),
+                trace: trace.clone(),
+                created_at: clock::now(),
+            })?;
+            Ok(())
+        });
+        // The work goes on without it; what it cost is in the log.
+        if let Err(error) = kept {
+            tracing::warn!(plan = %self.plan, %error, "the call of the model was not recorded");
+        }
     }
 
     fn progress(&self, progress: Progress) {

@@ -5,13 +5,14 @@ use agents_domain::failure::{FailurePattern, FailureRecord, FailureShape};
 use agents_domain::ids::{DecisionId, PlanId};
 use agents_domain::plan::gates::{ComputedConfidence, Factor};
 use agents_domain::ports::automation::TrackRecord;
+use agents_domain::ports::model::{ModelTrace, RecordedTrace, Usage};
 use agents_domain::ports::store::{AutomationReads, AutomationWrites, StoreResult};
 use agents_domain::profile::RegisteredProfile;
 use rusqlite::{Connection, Row, params};
 
 use super::Tx;
 use super::registry::one;
-use super::values::{Json, Parsed, limit};
+use super::values::{Json, Parsed, Word, limit};
 use crate::blobs::sha256;
 use crate::error::Fault;
 
@@ -151,6 +152,42 @@ impl AutomationReads for Tx<'_> {
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }
+
+    fn model_traces(&self, plan: PlanId) -> StoreResult<Vec<RecordedTrace>> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached(
+                "SELECT trace_id, plan_id, phase, decision_id, actor_name, provider, model, prompt_tokens, cached_tokens,
+                     completion_tokens, cost_usd, latency_ms, temperature, tool_calls, context_hash, retry_count, error,
+                     created_at
+                 FROM llm_traces WHERE plan_id = ?1 ORDER BY trace_id",
+            )?;
+            let rows = statement.query_map([plan.to_string()], model_trace)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+}
+
+fn model_trace(row: &Row<'_>) -> rusqlite::Result<RecordedTrace> {
+    Ok(RecordedTrace {
+        trace_id: row.get(0)?,
+        plan_id: row.get::<_, Parsed<_>>(1)?.0,
+        phase: row.get::<_, Word<_>>(2)?.0,
+        decision_id: row.get::<_, Option<Parsed<_>>>(3)?.map(|id| id.0),
+        trace: ModelTrace {
+            actor: row.get(4)?,
+            decision: None,
+            provider: row.get(5)?,
+            model: row.get(6)?,
+            usage: Usage { input: row.get(7)?, cached: row.get(8)?, output: row.get(9)?, usd: row.get(10)? },
+            latency_ms: row.get(11)?,
+            temperature: row.get(12)?,
+            tool_calls: row.get::<_, Json<_>>(13)?.0,
+            context_hash: row.get(14)?,
+            retries: row.get(15)?,
+            error: row.get(16)?,
+        },
+        created_at: row.get::<_, Parsed<_>>(17)?.0,
+    })
 }
 
 impl AutomationWrites for Tx<'_> {
@@ -235,6 +272,41 @@ impl AutomationWrites for Tx<'_> {
                 Json(&failure.hints),
                 failure.outcome,
                 failure.created_at.to_string(),
+            ])?;
+            Ok(())
+        })
+    }
+
+    fn insert_model_trace(&self, recorded: &RecordedTrace) -> StoreResult<()> {
+        self.run(|conn| {
+            let (trace, usage) = (&recorded.trace, &recorded.trace.usage);
+            conn.prepare_cached(
+                "INSERT INTO llm_traces (
+                     trace_id, plan_id, phase, decision_id, actor_name, provider, model, prompt_tokens, cached_tokens,
+                     completion_tokens, total_tokens, cost_usd, latency_ms, temperature, tool_calls, context_hash,
+                     retry_count, error, created_at
+                 ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+            )?
+            .execute(params![
+                recorded.trace_id,
+                recorded.plan_id.to_string(),
+                recorded.phase.as_str(),
+                recorded.decision_id.map(|id| id.to_string()),
+                trace.actor,
+                trace.provider,
+                trace.model,
+                usage.input,
+                usage.cached,
+                usage.output,
+                usage.input + usage.output,
+                usage.usd,
+                trace.latency_ms,
+                trace.temperature,
+                Json(&trace.tool_calls),
+                trace.context_hash,
+                trace.retries,
+                trace.error,
+                recorded.created_at.to_string(),
             ])?;
             Ok(())
         })

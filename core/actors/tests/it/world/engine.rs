@@ -44,6 +44,8 @@ pub struct Engine {
     pub asked: Vec<(AwaitingKind, String, Vec<String>)>,
     /// Validations that do not pass when Execute is done; given once.
     pub failing: Vec<ValidationOutcome>,
+    /// What the plan is asked for.
+    pub description: String,
 }
 
 /// An engine over these files and servers.
@@ -77,6 +79,7 @@ impl Engine {
             replies: Vec::new(),
             asked: Vec::new(),
             failing: Vec::new(),
+            description: String::new(),
         }
     }
 
@@ -90,6 +93,29 @@ impl Engine {
         self.run_actor(&FixDiagnostics, phase)
     }
 
+    /// What the first step of a phase is given.
+    pub fn input(&self, phase: Phase) -> StepInput {
+        StepInput {
+            phase,
+            description: self.description.clone(),
+            definition_of_done: String::new(),
+            arguments: self.arguments.clone(),
+            read_only: self.read_only,
+            state: Value::Null,
+            observations: Vec::new(),
+            guidance: Vec::new(),
+            handover: self.handover.clone(),
+            findings: Vec::new(),
+            decisions: self.decisions.clone(),
+            invariants: self.invariants.clone(),
+            known_failures: Vec::new(),
+            estimating: false,
+            parent: None,
+            children: Vec::new(),
+            validations: Vec::new(),
+        }
+    }
+
     pub fn run_actor(&mut self, actor: &dyn Actor, phase: Phase) -> Result<PhaseSummary, ActorFailure> {
         let mut state = Value::Null;
         let mut observations = Vec::new();
@@ -97,23 +123,11 @@ impl Engine {
         let mut findings: Vec<ValidationOutcome> = Vec::new();
         for _ in 0..1000 {
             let input = StepInput {
-                phase,
-                description: String::new(),
-                definition_of_done: String::new(),
-                arguments: self.arguments.clone(),
-                read_only: self.read_only,
                 state: state.clone(),
                 observations: std::mem::take(&mut observations),
                 guidance: std::mem::take(&mut guidance),
-                handover: self.handover.clone(),
                 findings: findings.clone(),
-                decisions: self.decisions.clone(),
-                invariants: self.invariants.clone(),
-                known_failures: Vec::new(),
-                estimating: false,
-                parent: None,
-                children: Vec::new(),
-                validations: Vec::new(),
+                ..self.input(phase)
             };
             let mut output = self.step(actor, input.clone())?;
             if self.crashes {
@@ -161,7 +175,7 @@ impl Engine {
     }
 
     fn step(&self, actor: &dyn Actor, input: StepInput) -> Result<StepOutput, ActorFailure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(actor.step(input, &self.world))
     }
 

@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex};
 
 use agents_domain::ids::ResourceId;
 use agents_domain::ports::actor::{ActorFailure, ActorHost, ActorWorkspace, FileEntry, Progress};
+use agents_domain::ports::model::ModelTrace;
+use agents_domain::ports::tool::{Capability, ToolSpec};
+use serde_json::json;
 
 pub use engine::{Engine, engine};
 pub use languages::{FakeLanguages, Found, Server, server};
@@ -26,6 +29,8 @@ pub struct World {
     /// The files of the others.
     pub beside: BTreeMap<ResourceId, Arc<Mutex<Files>>>,
     pub progress: Mutex<Vec<Progress>>,
+    /// Calls of models.
+    pub traces: Mutex<Vec<ModelTrace>>,
     /// Calls of `stopping` until it says yes, once.
     pub stop_in: AtomicUsize,
     pub languages: Arc<FakeLanguages>,
@@ -73,6 +78,7 @@ impl World {
             workspaces: vec![workspace],
             beside: BTreeMap::new(),
             progress: Mutex::default(),
+            traces: Mutex::default(),
             stop_in: AtomicUsize::new(usize::MAX),
             languages,
         }
@@ -128,6 +134,25 @@ impl ActorHost for World {
             transient: false,
             hints: Vec::new(),
         })
+    }
+
+    fn tools(&self) -> Vec<ToolSpec> {
+        let capability = Capability { writes: true, checkpointable: true, ..Capability::default() };
+        let input = json!({
+            "type": "object", "required": ["resource", "edits"], "additionalProperties": false,
+            "properties": { "resource": { "type": "string" }, "edits": { "type": "array", "items": { "type": "object" } } }
+        });
+        vec![ToolSpec {
+            name: "builtin/apply-edits".to_owned(),
+            description: "Edits files".to_owned(),
+            input,
+            group: None,
+            capability,
+        }]
+    }
+
+    fn asked(&self, trace: &ModelTrace) {
+        self.traces.lock().unwrap().push(trace.clone());
     }
 
     fn progress(&self, progress: Progress) {

@@ -108,7 +108,7 @@ fn facts(found: &Examination) -> String {
     format!("writable, schema {} of {}, {}, {state}", found.version, found.known_version, bytes(found.bytes))
 }
 
-/// Model providers: name of the check, the key or the variable, and how a key of theirs begins.
+/// Model providers: name of the check, the key, its variable, and how a key of theirs begins.
 const PROVIDERS: [(&str, &str, &str); 9] = [
     ("OpenAI key", "provider.openai.api-key", "sk-"),
     ("Anthropic key", "provider.anthropic.api-key", ""),
@@ -116,34 +116,54 @@ const PROVIDERS: [(&str, &str, &str); 9] = [
     ("Gemini key", "provider.google.gemini-api-key", ""),
     ("Azure OpenAI key", "provider.azure.api-key", ""),
     ("OpenRouter key", "provider.openrouter.api-key", ""),
-    ("Cohere key", "COHERE_API_KEY", ""),
-    ("Groq key", "GROQ_API_KEY", ""),
-    ("Together key", "TOGETHER_API_KEY", ""),
+    ("Cohere key", "provider.cohere.api-key", ""),
+    ("Groq key", "provider.groq.api-key", ""),
+    ("Together key", "provider.together.api-key", ""),
 ];
 
-/// No actor of this version asks a model, so that a key that is missing is nobody's loss.
+/// Which providers can be asked, and what to do for the others. A missing key is nobody's loss unless an actor names the
+/// provider; then the plan is refused with the same words.
 pub(super) fn providers(situation: &Situation<'_>) -> Vec<Check> {
-    let value = |source: &str| match agents_config::key(source) {
-        Some(_) => Some(situation.config.text(source, None)),
-        None => situation.surroundings.variable(source),
-    };
-    let another_endpoint = !situation.config.text("provider.openai.base-url", None).is_empty();
+    let config = situation.config;
+    let another_endpoint = !config.text("provider.openai.base-url", None).is_empty();
     let check = |(name, source, start): (&str, &str, &str)| {
-        let Some(key) = value(source).filter(|key| !key.is_empty()) else {
-            return Check::ok(name, NOT_IN_USE);
-        };
+        let key = config.text(source, None);
+        if key.is_empty() {
+            let variable = agents_config::key(source).and_then(|key| key.env).unwrap_or_default();
+            return Check::ok(name, format!("not set up; to use it: export {variable}=<KEY>"));
+        }
+        if source == "provider.azure.api-key" && config.text("provider.azure.endpoint", None).is_empty() {
+            return Check::warn(
+                name,
+                "configured, but there is no endpoint",
+                "agents config set provider.azure.endpoint https://<RESOURCE>.openai.azure.com",
+            );
+        }
         if another_endpoint || key.starts_with(start) {
-            return Check::ok(name, format!("configured, {NOT_IN_USE}"));
+            return Check::ok(name, "configured");
         }
         // The first part only: the rest may be a secret.
         let found: String = key.chars().take(12).take_while(|c| *c != '-' && *c != '_').take(4).collect();
         Check::warn(
             name,
-            format!("invalid key format: starts with `{found}`, expected `{start}`; {NOT_IN_USE}"),
+            format!("invalid key format: starts with `{found}`, expected `{start}`"),
             format!("agents config set {source} <KEY>"),
         )
     };
     PROVIDERS.into_iter().map(check).collect()
+}
+
+/// Which model is asked when nobody names one, and providers of the person's own.
+pub(super) fn models(config: &Config) -> Check {
+    let custom = config.get("provider.custom.*", None).value;
+    let names: Vec<&str> = custom.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    let own = if names.is_empty() { String::new() } else { format!("; providers of your own: {}", names.join(", ")) };
+    let model = config.text("actor.default.model", None);
+    let model = match model.is_empty() {
+        true => "none by default; to choose one: agents config set actor.default.model <PROVIDER>/<MODEL>".to_owned(),
+        false => model,
+    };
+    Check::ok("Models", format!("{model}{own}"))
 }
 
 pub(super) fn indexes() -> [Check; 3] {

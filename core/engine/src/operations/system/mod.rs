@@ -190,6 +190,7 @@ pub fn diagnose(situation: &Situation<'_>, more: Vec<Check>, cleanup: bool) -> R
         checks.push(leftovers::check(&leftovers));
     }
     checks.extend(more);
+    checks.push(checks::models(situation.config));
 
     let of = |status| checks.iter().filter(move |c| c.status == status);
     let recommendations: Vec<String> = of(Status::Warn).filter_map(|c| c.fix.clone()).collect();
