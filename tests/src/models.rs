@@ -48,7 +48,8 @@ impl World {
 
 /// A decision as a model records it.
 pub fn decision(key: &str, kind: &str, question: &str, options: &[&str], chosen: usize) -> Value {
-    let all: Vec<Value> = options.iter().map(|option| json!({ "option": option, "description": "as it says" })).collect();
+    let all: Vec<Value> =
+        options.iter().map(|option| json!({ "option": option, "description": "as it says" })).collect();
     json!({ "tool": "record_decision", "args": {
         "key": key, "type": kind, "question": question, "options": all, "chosen": options[chosen],
         "confidence": 0.9, "rationale": "the task says so",

@@ -20,10 +20,10 @@ mod builtin;
 mod check;
 mod common;
 mod fixer;
+pub mod models;
 mod reconcile;
 mod rename;
 mod revert;
-pub mod models;
 pub mod scripted;
 mod tidy;
 

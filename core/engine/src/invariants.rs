@@ -46,9 +46,7 @@ pub(crate) fn new(scope: Scope, target: Option<String>, text: &str, fixed: bool)
 pub(crate) fn reconciler(engine: &Engine, name: &QualifiedName) -> Result<Arc<dyn Reconciler>> {
     engine.actors.reconciler(name).ok_or_else(|| {
         let known: Vec<String> = engine.actors.reconcilers().iter().map(ToString::to_string).collect();
-        let error = Error::not_found(format!(
-            "there is no actor `{name}` that reconciles invariants"
-        ));
+        let error = Error::not_found(format!("there is no actor `{name}` that reconciles invariants"));
         let error = match nearest(&name.to_string(), known.iter().map(String::as_str)) {
             Some(meant) => error.suggest(format!("did you mean `{meant}`?")),
             None => error.suggest(format!("--invariant-actor {BUILT_IN}")),

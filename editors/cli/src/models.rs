@@ -30,9 +30,7 @@ pub fn settings(config: &Config, data_dir: &Path, record: Option<PathBuf>) -> Re
         max_retries: u32::try_from(config.integer("provider.max-retries", None)).unwrap_or(0),
         timeout: seconds("provider.timeout-seconds"),
         stall: seconds("provider.stall-seconds"),
-        max_tokens: config
-            .number("actor.max-tokens-per-call", None)
-            .map(|most| most as u32),
+        max_tokens: config.number("actor.max-tokens-per-call", None).map(|most| most as u32),
         prices: Prices::parse(prices).map_err(|why| wrong("provider.prices", &why))?,
         cassettes: cassettes(data_dir),
         record,
@@ -44,7 +42,8 @@ pub fn actor_settings(config: &Config, data_dir: &Path) -> ModelActorSettings {
     let model = config.text("actor.default.model", None);
     ModelActorSettings {
         model: Some(model).filter(|model| !model.is_empty()),
-        max_calls_per_step: usize::try_from(config.integer("plan.tool.max-calls-per-step", None)).unwrap_or(1),
+        max_calls_per_step: usize::try_from(config.integer("plan.tool.max-calls-per-step", None))
+            .unwrap_or(1),
         prompts: Prompts { folder: Some(data_dir.join("prompts")) },
     }
 }
@@ -60,15 +59,17 @@ fn custom(providers: &Value) -> Result<BTreeMap<String, Custom>> {
         let text = |field: &str| provider[field].as_str().unwrap_or_default();
         for field in provider.as_object().into_iter().flatten().map(|(field, _)| field) {
             if !["base-url", "api-key", "protocol"].contains(&field.as_str()) {
-                return Err(wrong(&key, &format!("there is no `{field}`; there is base-url, api-key, protocol")));
+                return Err(wrong(
+                    &key,
+                    &format!("there is no `{field}`; there is base-url, api-key, protocol"),
+                ));
             }
         }
         if !text("base-url").starts_with("http://") && !text("base-url").starts_with("https://") {
             return Err(wrong(&key, "`base-url` must be where it is, such as http://localhost:8000/v1"));
         }
-        let protocol = Protocol::named(text("protocol")).ok_or_else(|| {
-            wrong(&key, "`protocol` must be `openai`, `openai-responses` or `anthropic`")
-        })?;
+        let protocol = Protocol::named(text("protocol"))
+            .ok_or_else(|| wrong(&key, "`protocol` must be `openai`, `openai-responses` or `anthropic`"))?;
         let api_key = Some(text("api-key").to_owned()).filter(|key| !key.is_empty());
         all.insert(name.clone(), Custom { base_url: text("base-url").to_owned(), api_key, protocol });
     }

@@ -196,12 +196,14 @@ fn message_stream(reply: &Reply, calls: &[Sent], model: &Value, number: usize) -
         block(json!({ "type": "thinking", "thinking": "", "signature": "" }), deltas);
     }
     if !reply.text.is_empty() {
-        let deltas = pieces(&reply.text).into_iter().map(|piece| json!({ "type": "text_delta", "text": piece }));
+        let deltas =
+            pieces(&reply.text).into_iter().map(|piece| json!({ "type": "text_delta", "text": piece }));
         block(json!({ "type": "text", "text": "" }), deltas.collect());
     }
     for call in calls {
-        let deltas =
-            pieces(&call.args).into_iter().map(|piece| json!({ "type": "input_json_delta", "partial_json": piece }));
+        let deltas = pieces(&call.args)
+            .into_iter()
+            .map(|piece| json!({ "type": "input_json_delta", "partial_json": piece }));
         block(json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": {} }), deltas.collect());
     }
     let ended = json!({
@@ -228,7 +230,8 @@ fn response_stream(reply: &Reply, calls: &[Sent], model: &Value, number: usize) 
             empty["content"] = json!([]);
             frames.push(event("response.output_item.added", json!({ "output_index": index, "item": empty })));
             for piece in pieces(&reply.text) {
-                let delta = json!({ "item_id": id, "output_index": index, "content_index": 0, "delta": piece });
+                let delta =
+                    json!({ "item_id": id, "output_index": index, "content_index": 0, "delta": piece });
                 frames.push(event("response.output_text.delta", delta));
             }
         } else {
@@ -286,6 +289,8 @@ pub(crate) fn error_event(protocol: Protocol, message: &str) -> String {
         Protocol::ChatCompletions => {
             format!("data: {}\n\n", json!({ "error": { "message": message, "type": "server_error" } }))
         }
-        Protocol::Responses => event("error", json!({ "code": "server_error", "message": message, "param": null })),
+        Protocol::Responses => {
+            event("error", json!({ "code": "server_error", "message": message, "param": null }))
+        }
     }
 }

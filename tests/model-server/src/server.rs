@@ -170,7 +170,9 @@ impl Server {
         let mut state = self.shared.lock();
         while !there(&state) {
             let left = until.checked_duration_since(Instant::now());
-            let Some(left) = left else { panic!("{what}: not within {DEADLINE:?}; asked: {:#?}", state.asked) };
+            let Some(left) = left else {
+                panic!("{what}: not within {DEADLINE:?}; asked: {:#?}", state.asked)
+            };
             state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -199,7 +201,10 @@ impl Server {
     pub fn assert_all_used(&self) {
         let state = self.shared.lock();
         for (index, (reply, used)) in state.script.replies.iter().zip(&state.used).enumerate() {
-            assert!(reply.times == 0 || *used == reply.times, "reply {index} was given {used} times: {reply:#?}");
+            assert!(
+                reply.times == 0 || *used == reply.times,
+                "reply {index} was given {used} times: {reply:#?}"
+            );
         }
     }
 }
@@ -220,8 +225,9 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let shared = shared.clone();
         tokio::spawn(async move {
             let service = service_fn(|request| respond(request, shared.clone()));
-            let served =
-                hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            let served = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
             if served.is_err() {
                 shared.lock().left += 1;
                 shared.changed.notify_all();
@@ -252,8 +258,11 @@ async fn respond(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Resp
     let protocol = Protocol::of(&path);
     let (found, number) = {
         let mut state = shared.lock();
-        let fits = |(reply, used): (&Reply, &u32)| (reply.times == 0 || *used < reply.times) && wants(&reply.when, &body);
-        let index = state.script.replies.iter().zip(&state.used).position(fits).filter(|_| protocol.is_some());
+        let fits = |(reply, used): (&Reply, &u32)| {
+            (reply.times == 0 || *used < reply.times) && wants(&reply.when, &body)
+        };
+        let index =
+            state.script.replies.iter().zip(&state.used).position(fits).filter(|_| protocol.is_some());
         if let Some(index) = index {
             state.used[index] += 1;
         }

@@ -58,7 +58,8 @@ impl Actor for ModelActor {
 
 impl ModelActor {
     async fn work(&self, input: &StepInput, host: &dyn ActorHost) -> Result<StepOutput, ActorFailure> {
-        let mut state: State = if input.state.is_null() { State::default() } else { from_state(&input.state)? };
+        let mut state: State =
+            if input.state.is_null() { State::default() } else { from_state(&input.state)? };
         if state.talk.messages.is_empty() {
             let task = brief::task(input, host, &mut state);
             state.talk.say(task);
@@ -87,8 +88,10 @@ impl ModelActor {
         let mut next = match turn {
             Turn::Stopping => return Ok(output(input.state.clone(), StepOutcome::Continue)),
             Turn::Said(text) => said(&mut state, text)?,
-            Turn::Calls { calls, .. } => Calls { input, host, state: &mut state, tools: &agent.tools, offered: &offered }
-                .taken(&calls, self.settings.max_calls_per_step)?,
+            Turn::Calls { calls, .. } => {
+                Calls { input, host, state: &mut state, tools: &agent.tools, offered: &offered }
+                    .taken(&calls, self.settings.max_calls_per_step)?
+            }
         };
         let mut kept = to_state(&state)?;
         if let StepOutcome::Done(summary) = &mut next.outcome {
@@ -96,12 +99,19 @@ impl ModelActor {
             // The other phase is told of it through this one's state.
             kept["summary"] = json!({ "headline": summary.headline, "lines": summary.lines });
         }
-        Ok(StepOutput { state: kept, requests: next.requests, progress: Some(progress), outcome: next.outcome, cost })
+        Ok(StepOutput {
+            state: kept,
+            requests: next.requests,
+            progress: Some(progress),
+            outcome: next.outcome,
+            cost,
+        })
     }
 
     /// The model with its prompt, as the plan's arguments and the configuration want it.
     fn agent(&self, prompt: &str, input: &StepInput, tools: Vec<ToolSpec>) -> Result<Agent, ActorFailure> {
-        let text = |name: &str| input.arguments.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let text =
+            |name: &str| input.arguments.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let model_name = self
             .model
             .as_deref()
@@ -110,11 +120,8 @@ impl ModelActor {
             .ok_or_else(no_model)?
             .to_owned();
         let model = self.models.find(&model_name).map_err(|failure| unready(&failure))?;
-        let mut system = self
-            .settings
-            .prompts
-            .render(prompt, &[("read_only", input.read_only)])
-            .map_err(stuck)?;
+        let mut system =
+            self.settings.prompts.render(prompt, &[("read_only", input.read_only)]).map_err(stuck)?;
         if let Some(own) = text("system_prompt") {
             system = format!("{system}\n\n{own}");
         }
@@ -169,7 +176,9 @@ fn number(input: &StepInput, name: &str) -> Result<Option<f64>, ActorFailure> {
     let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
     match number.filter(|n| (least..=most).contains(n)) {
         Some(number) => Ok(Some(number)),
-        None => Err(crate::common::wrong_argument(format!("argument `{name}` is {value}; it must be from {least} to {most}"))),
+        None => Err(crate::common::wrong_argument(format!(
+            "argument `{name}` is {value}; it must be from {least} to {most}"
+        ))),
     }
 }
 
@@ -292,11 +301,12 @@ impl Calls<'_> {
         let times = if self.state.last.0 == shape { self.state.last.1 + 1 } else { 1 };
         self.state.last = (shape, times);
         match times {
-            n if n >= REPEATED * 2 => Err(stuck(format!(
-                "the model calls `{}` again and again with the same arguments",
-                call.tool
-            ))),
-            n if n >= REPEATED => Ok(Some(format!("this same call was made {n} times in a row; do something else"))),
+            n if n >= REPEATED * 2 => {
+                Err(stuck(format!("the model calls `{}` again and again with the same arguments", call.tool)))
+            }
+            n if n >= REPEATED => {
+                Ok(Some(format!("this same call was made {n} times in a row; do something else")))
+            }
             _ => Ok(None),
         }
     }
@@ -392,7 +402,10 @@ impl Calls<'_> {
             .input
             .decisions
             .iter()
-            .filter(|d| d.decision_type == DecisionType::StrategyChoice || d.decision_type == DecisionType::UserIntervention)
+            .filter(|d| {
+                d.decision_type == DecisionType::StrategyChoice
+                    || d.decision_type == DecisionType::UserIntervention
+            })
             .filter_map(|d| d.key.as_deref())
             .collect();
         match strategy[..] {
@@ -414,9 +427,9 @@ impl Calls<'_> {
             .map(|place| {
                 let found = match &place.resource {
                     None => workspaces.first(),
-                    Some(named) => workspaces
-                        .iter()
-                        .find(|w| w.name == *named || w.resource_id.to_string() == *named),
+                    Some(named) => {
+                        workspaces.iter().find(|w| w.name == *named || w.resource_id.to_string() == *named)
+                    }
                 };
                 let workspace = found.ok_or_else(|| {
                     let names: Vec<&str> = workspaces.iter().map(|w| w.name.as_str()).collect();
@@ -438,7 +451,8 @@ impl Calls<'_> {
         let offered = self.offered.iter().find(|tool| tool.name == name);
         let named = plan_tools::take_under(&mut args, offered);
         if let Some(key) = &named {
-            let drafted = next.requests.iter().any(|r| matches!(r, Request::RecordDecision(d) if d.key == *key));
+            let drafted =
+                next.requests.iter().any(|r| matches!(r, Request::RecordDecision(d) if d.key == *key));
             if !drafted && !self.input.decisions.iter().any(|d| d.key.as_ref() == Some(key)) {
                 return Err(self.no_decision(key));
             }
@@ -446,7 +460,9 @@ impl Calls<'_> {
         let looks = offered.is_some_and(|tool| tool.capability.read_only);
         let decision = match named.or_else(|| self.state.under.clone()) {
             None if !looks && self.input.phase == Phase::Execute => {
-                return Err(format!("record with `{RECORD}` first how and why, then call this with its key as `decision`"));
+                return Err(format!(
+                    "record with `{RECORD}` first how and why, then call this with its key as `decision`"
+                ));
             }
             _ if looks => None,
             decision => decision,
@@ -459,12 +475,7 @@ impl Calls<'_> {
         *made += 1;
         let call_id = format!("{shape}#{made}");
         self.state.worked |= !looks;
-        next.requests.push(Request::Tool {
-            call_id: call_id.clone(),
-            tool: name.to_owned(),
-            args,
-            decision,
-        });
+        next.requests.push(Request::Tool { call_id: call_id.clone(), tool: name.to_owned(), args, decision });
         Ok(Waits::Tool { request: next.requests.len() - 1, call: call_id })
     }
 }

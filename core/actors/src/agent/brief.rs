@@ -118,7 +118,8 @@ fn workspaces(text: &mut String, host: &dyn ActorHost) {
 fn strategy(text: &mut String, input: &StepInput) {
     let Some(summary) = input.handover.pointer("/summary") else { return };
     let headline = summary["headline"].as_str().unwrap_or_default();
-    let lines: Vec<&str> = summary["lines"].as_array().into_iter().flatten().filter_map(|l| l.as_str()).collect();
+    let lines: Vec<&str> =
+        summary["lines"].as_array().into_iter().flatten().filter_map(|l| l.as_str()).collect();
     let all = format!("{headline}\n{}", lines.join("\n"));
     let _ = writeln!(text, "\n# Strategy\n{}", fenced(&bounded(&all, PART)));
 }
@@ -154,19 +155,26 @@ pub(super) fn news(input: &StepInput, state: &mut State) -> Option<String> {
         .cloned()
         .collect();
     if !fresh.is_empty() {
-        parts.push(decisions_as_text("# Decisions that stand\nThey were made already; build on them.", &fresh));
+        parts.push(decisions_as_text(
+            "# Decisions that stand\nThey were made already; build on them.",
+            &fresh,
+        ));
     }
     let standing: Vec<&str> = input.decisions.iter().filter_map(|d| d.key.as_deref()).collect();
     let gone: Vec<String> = state
         .told
         .keys()
         .filter(|key| {
-            !standing.contains(&key.as_str()) && !input.decisions.iter().any(|d| d.decision_id.to_string() == **key)
+            !standing.contains(&key.as_str())
+                && !input.decisions.iter().any(|d| d.decision_id.to_string() == **key)
         })
         .cloned()
         .collect();
     if !gone.is_empty() {
-        parts.push(format!("# Decisions that do not stand any more, with the work done under them\n{}", gone.join(", ")));
+        parts.push(format!(
+            "# Decisions that do not stand any more, with the work done under them\n{}",
+            gone.join(", ")
+        ));
         for key in &gone {
             state.told.remove(key);
         }
@@ -175,11 +183,18 @@ pub(super) fn news(input: &StepInput, state: &mut State) -> Option<String> {
         parts.push(format!("# A person says\n{}", fenced(&bounded(said, PART))));
     }
     for child in &input.children {
-        let key = format!("child/{}", child.plan_id.map_or_else(|| child.key.clone().unwrap_or_default(), |id| id.to_string()));
+        let key = format!(
+            "child/{}",
+            child.plan_id.map_or_else(|| child.key.clone().unwrap_or_default(), |id| id.to_string())
+        );
         if state.told.insert(key, child.state.clone()).as_ref() != Some(&child.state) {
             let of = child.key.as_deref().unwrap_or("-");
             let left = child.headline.as_deref().unwrap_or("nothing was said");
-            parts.push(format!("# Child plan of [{of}] is over: {}\n{}", child.state, fenced(&bounded(left, PART))));
+            parts.push(format!(
+                "# Child plan of [{of}] is over: {}\n{}",
+                child.state,
+                fenced(&bounded(left, PART))
+            ));
         }
     }
     (!parts.is_empty()).then(|| parts.join("\n\n"))

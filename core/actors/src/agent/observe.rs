@@ -58,7 +58,9 @@ fn decided(input: &StepInput, state: &mut State, request: usize, key: &str) -> S
 
 fn failed(input: &StepInput, index: usize) -> Option<String> {
     input.observations.iter().find_map(|o| match o {
-        Observation::Failed { request, message, .. } if *request == index => Some(format!("failed: {message}")),
+        Observation::Failed { request, message, .. } if *request == index => {
+            Some(format!("failed: {message}"))
+        }
         _ => None,
     })
 }

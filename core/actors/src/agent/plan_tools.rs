@@ -62,7 +62,13 @@ fn tool(name: &str, description: &str, input: Value) -> ToolSpec {
 
 fn record(executing: bool) -> ToolSpec {
     let types: &[&str] = if executing {
-        &["implementation_choice", "resource_selection", "tool_invocation", "error_recovery", "validation_response"]
+        &[
+            "implementation_choice",
+            "resource_selection",
+            "tool_invocation",
+            "error_recovery",
+            "validation_response",
+        ]
     } else {
         &["strategy_choice", "resource_selection", "subplan_spawn", "subplan_parallel_spawn"]
     };

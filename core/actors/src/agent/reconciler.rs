@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use agents_domain::ids::ResourceId;
 use agents_domain::changes::FileDiff;
+use agents_domain::ids::ResourceId;
 use agents_domain::invariant::{Enforced, Invariant, Reconciled, SetAside, Why};
 use agents_domain::ports::BoxFuture;
 use agents_domain::ports::actor::{ActorFailure, Reconciler, Verdict};
@@ -36,9 +36,12 @@ impl ModelReconciler {
         text: String,
         schema: Value,
     ) -> Result<T, ActorFailure> {
-        let name = self.model.as_deref().ok_or_else(|| failure("no model is chosen".to_owned(), vec![
-            "agents config set actor.default.model <PROVIDER>/<MODEL>".to_owned(),
-        ]))?;
+        let name = self.model.as_deref().ok_or_else(|| {
+            failure(
+                "no model is chosen".to_owned(),
+                vec!["agents config set actor.default.model <PROVIDER>/<MODEL>".to_owned()],
+            )
+        })?;
         let model = self.models.find(name).map_err(|f| failure(f.message, f.hints))?;
         let system = self.prompts.render(prompt, &[]).map_err(|why| failure(why, Vec::new()))?;
         let request = ChatRequest {
@@ -47,12 +50,16 @@ impl ModelReconciler {
             tools: Vec::new(),
             options: ChatOptions { response_format: Some(schema), ..ChatOptions::default() },
         };
-        let reply = model.chat(&request, &mut |_| {}).await.map_err(|f| {
-            failure(format!("the model {name} did not answer: {}", f.message), f.hints)
-        })?;
+        let reply = model
+            .chat(&request, &mut |_| {})
+            .await
+            .map_err(|f| failure(format!("the model {name} did not answer: {}", f.message), f.hints))?;
         tracing::info!(
-            model = name, tokens_in = reply.usage.input, tokens_out = reply.usage.output,
-            cost_usd = reply.usage.usd, "the model was asked about invariants"
+            model = name,
+            tokens_in = reply.usage.input,
+            tokens_out = reply.usage.output,
+            cost_usd = reply.usage.usd,
+            "the model was asked about invariants"
         );
         crate::models::schema::json_of(&reply.text)
             .and_then(|value| serde_json::from_value(value).map_err(|error| error.to_string()))
@@ -122,7 +129,12 @@ impl Reconciler for ModelReconciler {
             let mut reconciled = Reconciled::default();
             for aside in &asides.set_aside {
                 let (Some(invariant), Some(by)) = (at(aside.number), at(aside.by)) else {
-                    let message = format!("the model sets rule {} aside for rule {}; there are {}", aside.number, aside.by, invariants.len());
+                    let message = format!(
+                        "the model sets rule {} aside for rule {}; there are {}",
+                        aside.number,
+                        aside.by,
+                        invariants.len()
+                    );
                     return Err(failure(message, Vec::new()));
                 };
                 reconciled.set_aside.push(SetAside {
@@ -173,7 +185,11 @@ impl Reconciler for ModelReconciler {
             let judged: Verdicts = self.ask("judge", text, schema).await?;
             let verdicts = judged.verdicts.into_iter().filter_map(|judged| {
                 let invariant = invariants.get(judged.number.checked_sub(1)?)?;
-                Some(Verdict { decision_id: invariant.decision_id, kept: judged.kept, evidence: judged.evidence })
+                Some(Verdict {
+                    decision_id: invariant.decision_id,
+                    kept: judged.kept,
+                    evidence: judged.evidence,
+                })
             });
             Ok(verdicts.collect())
         })

@@ -78,7 +78,8 @@ impl Talk {
         let said: Vec<usize> = (1..self.messages.len())
             .filter(|index| matches!(self.messages[*index], ChatMessage::User { .. }))
             .collect();
-        if let Some(from) = said.len().checked_sub(turns.max(1)).filter(|n| *n > 0).and_then(|n| said.get(n)) {
+        if let Some(from) = said.len().checked_sub(turns.max(1)).filter(|n| *n > 0).and_then(|n| said.get(n))
+        {
             self.messages.drain(1..*from);
         }
     }
@@ -96,7 +97,8 @@ impl Talk {
     /// `false` when there is nothing to leave out any more.
     pub(super) fn shrink(&mut self) -> bool {
         let goal = self.size() / 4;
-        let last = self.messages.iter().rposition(|m| matches!(m, ChatMessage::Assistant { .. })).unwrap_or(0);
+        let last =
+            self.messages.iter().rposition(|m| matches!(m, ChatMessage::Assistant { .. })).unwrap_or(0);
         let mut saved = 0;
         for message in &mut self.messages[..last] {
             if let ChatMessage::Tool { text, .. } = message

@@ -68,7 +68,10 @@ impl Agent {
             match answered {
                 Ok(reply) => return self.taken(talk, reply),
                 Err(failure) if failure.kind == ModelFailureKind::TooLong && talk.shrink() => {
-                    tracing::info!(model = self.model_name, "the conversation is too long: parts are left out");
+                    tracing::info!(
+                        model = self.model_name,
+                        "the conversation is too long: parts are left out"
+                    );
                 }
                 Err(failure) => return Err(self.failed(failure)),
             }
@@ -112,8 +115,13 @@ impl Agent {
             }
         }
         tracing::info!(
-            model = self.model_name, latency_ms, retries = trace.retries, tokens_in = trace.usage.input,
-            tokens_out = trace.usage.output, cost_usd = trace.usage.usd, error = trace.error,
+            model = self.model_name,
+            latency_ms,
+            retries = trace.retries,
+            tokens_in = trace.usage.input,
+            tokens_out = trace.usage.output,
+            cost_usd = trace.usage.usd,
+            error = trace.error,
             "the model was asked"
         );
         host.asked(&trace);
@@ -124,7 +132,10 @@ impl Agent {
         talk.spend(reply.usage);
         talk.turns += 1;
         if reply.stop == StopReason::Refused && reply.calls.is_empty() {
-            let failure = ModelFailure::new(ModelFailureKind::Invalid, format!("{} refused to answer", self.model_name));
+            let failure = ModelFailure::new(
+                ModelFailureKind::Invalid,
+                format!("{} refused to answer", self.model_name),
+            );
             return Err(self.failed(failure));
         }
         talk.messages.push(ChatMessage::Assistant {

@@ -49,7 +49,12 @@ impl ChatModel for Attempts {
                     return Err(failure);
                 }
                 made += 1;
-                tracing::warn!(attempt = made, wait_ms = wait.as_millis() as u64, "{}", failed.failure.message);
+                tracing::warn!(
+                    attempt = made,
+                    wait_ms = wait.as_millis() as u64,
+                    "{}",
+                    failed.failure.message
+                );
                 watch(ChatDelta::Again { reason: failed.failure.message, after: wait });
                 tokio::time::sleep(wait).await;
             }

@@ -59,7 +59,9 @@ impl Cassette {
     /// # Errors
     /// A file that cannot be written.
     pub fn record(path: &Path) -> Result<Self, ModelFailure> {
-        let told = |error: std::io::Error| failure(format!("the cassette {} cannot be written: {error}", path.display()));
+        let told = |error: std::io::Error| {
+            failure(format!("the cassette {} cannot be written: {error}", path.display()))
+        };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(told)?;
         }
@@ -82,7 +84,8 @@ impl Cassette {
     /// A file that is not there or no cassette, with the line that is wrong. A last line that was not written to its end is
     /// left out.
     pub fn open(path: &Path) -> Result<Self, ModelFailure> {
-        let told = |what: String| failure(format!("the cassette {} cannot be played: {what}", path.display()));
+        let told =
+            |what: String| failure(format!("the cassette {} cannot be played: {what}", path.display()));
         let size = std::fs::metadata(path).map_err(|error| told(error.to_string()))?.len();
         if size > LARGEST {
             return Err(told(format!("it has {size} bytes, more than {LARGEST}")));
@@ -132,11 +135,18 @@ impl Cassette {
         let difference = match next {
             None => format!("all of its {} calls were played", self.taken.len()),
             Some((index, call)) => {
-                format!("call {} differs: {}", index + 1, difference(&call.request, &asked.value, "").unwrap_or_default())
+                format!(
+                    "call {} differs: {}",
+                    index + 1,
+                    difference(&call.request, &asked.value, "").unwrap_or_default()
+                )
             }
         };
-        Err(failure(format!("the cassette {} has no answer to this request; {difference}", self.path.display()))
-            .hint("record it again: the work, its prompts or its tools are not what they were"))
+        Err(failure(format!(
+            "the cassette {} has no answer to this request; {difference}",
+            self.path.display()
+        ))
+        .hint("record it again: the work, its prompts or its tools are not what they were"))
     }
 }
 
@@ -335,16 +345,22 @@ fn difference(kept: &Value, asked: &Value, at: &str) -> Option<String> {
                     None => return Some(format!("{at}/{key} was there and is not")),
                 }
             }
-            asked.keys().find(|key| !kept.contains_key(*key)).map(|key| format!("{at}/{key} was not there and is"))
+            asked
+                .keys()
+                .find(|key| !kept.contains_key(*key))
+                .map(|key| format!("{at}/{key} was not there and is"))
         }
         (Value::Array(kept), Value::Array(asked)) => {
             let mut pairs = kept.iter().zip(asked).enumerate();
             let inside = pairs.find_map(|(index, (a, b))| difference(a, b, &format!("{at}/{index}")));
             inside.or_else(|| {
-                (kept.len() != asked.len()).then(|| format!("{at} had {} parts and has {}", kept.len(), asked.len()))
+                (kept.len() != asked.len())
+                    .then(|| format!("{at} had {} parts and has {}", kept.len(), asked.len()))
             })
         }
-        (Value::String(kept), Value::String(asked)) if kept != asked => Some(text_difference(kept, asked, at)),
+        (Value::String(kept), Value::String(asked)) if kept != asked => {
+            Some(text_difference(kept, asked, at))
+        }
         (kept, asked) if kept != asked => Some(format!("{at} was {kept} and is {asked}")),
         _ => None,
     }
@@ -385,7 +401,9 @@ mod tests {
             };
             let (stop, usage) = (StopReason::Done, Usage::default());
             let (model, kept) = ("echo".to_owned(), Value::Null);
-            Box::pin(async move { Ok(ChatReply { text, calls: Vec::new(), stop, usage, model, kept, retries: 0 }) })
+            Box::pin(async move {
+                Ok(ChatReply { text, calls: Vec::new(), stop, usage, model, kept, retries: 0 })
+            })
         }
     }
 
@@ -394,7 +412,8 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_played_back_with_the_ids_of_the_present_run_and_another_one_is_refused_with_the_difference() {
+    fn a_call_is_played_back_with_the_ids_of_the_present_run_and_another_one_is_refused_with_the_difference()
+    {
         let folder = std::env::temp_dir().join(format!("cassette-{}", std::process::id()));
         let path = folder.join("a.jsonl");
         let _ = std::fs::remove_file(&path);

@@ -161,9 +161,8 @@ impl Catalogue {
             let endpoint = self.settings.value("provider.azure.endpoint").unwrap_or_default();
             let version = self.settings.value("provider.azure.api-version").unwrap_or("2024-02-01");
             let endpoint = endpoint.trim_end_matches('/');
-            target.url = Some(format!(
-                "{endpoint}/openai/deployments/{model}/chat/completions?api-version={version}"
-            ));
+            target.url =
+                Some(format!("{endpoint}/openai/deployments/{model}/chat/completions?api-version={version}"));
         }
         Ok(target)
     }
@@ -190,7 +189,9 @@ impl Catalogue {
             if missing.is_empty() {
                 missing.push("it has no endpoint".to_owned());
             }
-            missing.push("agents config set provider.azure.endpoint https://<RESOURCE>.openai.azure.com".to_owned());
+            missing.push(
+                "agents config set provider.azure.endpoint https://<RESOURCE>.openai.azure.com".to_owned(),
+            );
         }
         (!missing.is_empty()).then_some(missing)
     }
@@ -203,7 +204,10 @@ impl Catalogue {
 
 /// Models that OpenAI offers through its newer protocol alone.
 fn only_responses(model: &str) -> bool {
-    model.contains("codex") || model.ends_with("-pro") || model.contains("-pro-") || model.contains("deep-research")
+    model.contains("codex")
+        || model.ends_with("-pro")
+        || model.contains("-pro-")
+        || model.contains("deep-research")
 }
 
 fn responses(kind: AdapterKind) -> AdapterKind {
@@ -212,14 +216,13 @@ fn responses(kind: AdapterKind) -> AdapterKind {
 
 impl Models for Catalogue {
     fn find(&self, name: &str) -> Result<Arc<dyn ChatModel>, ModelFailure> {
-        let (provider, model) = name.split_once('/').filter(|(p, m)| !p.is_empty() && !m.is_empty()).ok_or_else(
-            || {
+        let (provider, model) =
+            name.split_once('/').filter(|(p, m)| !p.is_empty() && !m.is_empty()).ok_or_else(|| {
                 ModelFailure::new(
                     ModelFailureKind::Unknown,
                     format!("`{name}` names no model: it must be <provider>/<model>, such as openai/gpt-4.1"),
                 )
-            },
-        )?;
+            })?;
         if provider == REPLAY {
             return self.replayed(model);
         }
@@ -230,7 +233,8 @@ impl Models for Catalogue {
             stall: self.settings.stall,
         };
         let wire = Wire { client: self.client()?, prices: self.settings.prices.clone(), target };
-        let model = Fitting { inner: Attempts { inner: wire, patience }, max_tokens: self.settings.max_tokens };
+        let model =
+            Fitting { inner: Attempts { inner: wire, patience }, max_tokens: self.settings.max_tokens };
         Ok(match &self.settings.record {
             Some(path) => {
                 let cassette = self.cassette(path.clone(), false)?;
@@ -248,8 +252,7 @@ impl Models for Catalogue {
                 format!("{what}: {}", todo.join(", or "))
             }),
         });
-        let custom =
-            self.settings.custom.keys().map(|name| Provider { name: name.clone(), missing: None });
+        let custom = self.settings.custom.keys().map(|name| Provider { name: name.clone(), missing: None });
         let mut all: Vec<Provider> = known.chain(custom).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all

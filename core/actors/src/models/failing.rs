@@ -74,9 +74,9 @@ pub(super) fn understood(error: &Error, target: &Target) -> Failed {
 fn body_of(error: &Error) -> &str {
     match error {
         Error::HttpError { body, .. }
-        | Error::WebModelCall {
-            webc_error: genai::webc::Error::ResponseFailedStatus { body, .. }, ..
-        } => body,
+        | Error::WebModelCall { webc_error: genai::webc::Error::ResponseFailedStatus { body, .. }, .. } => {
+            body
+        }
         _ => "",
     }
 }

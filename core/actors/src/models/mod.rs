@@ -16,7 +16,7 @@ mod providers;
 pub(crate) mod schema;
 mod wire;
 
-pub use catalogue::{Catalogue, Settings};
 pub(crate) use catalogue::REPLAY;
+pub use catalogue::{Catalogue, Settings};
 pub use prices::Prices;
 pub use providers::{Custom, Protocol};

@@ -74,7 +74,8 @@ mod tests {
     #[test]
     fn names_fit_the_provider_and_come_back() {
         let long = format!("local/{}", "x".repeat(80));
-        let names = ["lsp/hover", "lsp__hover", "local/github.create_issue", "local/github:create_issue", "a", &long];
+        let names =
+            ["lsp/hover", "lsp__hover", "local/github.create_issue", "local/github:create_issue", "a", &long];
         let map = Names::of(names.into_iter().chain(["lsp/hover"]));
         let mut seen = std::collections::BTreeSet::new();
         for name in names {

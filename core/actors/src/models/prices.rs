@@ -45,9 +45,9 @@ impl Prices {
         if own.is_null() {
             return Ok(Self::default());
         }
-        serde_json::from_value(own)
-            .map(|own| Self { own })
-            .map_err(|error| format!("prices are {{\"input\": .., \"output\": ..}} per million tokens: {error}"))
+        serde_json::from_value(own).map(|own| Self { own }).map_err(|error| {
+            format!("prices are {{\"input\": .., \"output\": ..}} per million tokens: {error}")
+        })
     }
 
     /// The usage with its cost, where the price is known.

@@ -46,8 +46,9 @@ impl ChatModel for Fitting {
                 reason: format!("the answer does not fit: {problem}"),
                 after: std::time::Duration::ZERO,
             });
-            let correction =
-                format!("That does not fit the JSON Schema: {problem}. Answer again, with nothing but the JSON.");
+            let correction = format!(
+                "That does not fit the JSON Schema: {problem}. Answer again, with nothing but the JSON."
+            );
             request.messages.push(ChatMessage::Assistant {
                 text: first.text,
                 calls: Vec::new(),
@@ -60,7 +61,9 @@ impl ChatModel for Fitting {
                 Ok(()) => Ok(ChatReply { usage, retries: second.retries + 1, ..second }),
                 Err(problem) => Err(ModelFailure::new(
                     ModelFailureKind::Malformed,
-                    format!("the model's answer does not fit its `response_format`, also when asked again: {problem}"),
+                    format!(
+                        "the model's answer does not fit its `response_format`, also when asked again: {problem}"
+                    ),
                 )),
             }
         })
@@ -93,7 +96,8 @@ fn fits(schema: &Value, text: &str) -> Result<(), String> {
 
 /// Whether a value fits a schema; else what is wrong, the first few things.
 pub(crate) fn check(schema: &Value, value: &Value) -> Result<(), String> {
-    let validator = jsonschema::validator_for(schema).map_err(|error| format!("the schema itself is wrong: {error}"))?;
+    let validator =
+        jsonschema::validator_for(schema).map_err(|error| format!("the schema itself is wrong: {error}"))?;
     let problems: Vec<String> = validator
         .iter_errors(value)
         .take(3)

@@ -52,9 +52,8 @@ impl Wire {
         stall: Option<Duration>,
         watch: &mut (dyn FnMut(ChatDelta) + Send),
     ) -> Result<ChatReply, Failed> {
-        let names = Names::of(
-            request.tools.iter().map(|tool| tool.name.as_str()).chain(called(&request.messages)),
-        );
+        let names =
+            Names::of(request.tools.iter().map(|tool| tool.name.as_str()).chain(called(&request.messages)));
         let target = self.service();
         let mut options = options_of(request, &self.target);
         options.stream_header_timeout = stall;
@@ -146,7 +145,11 @@ impl Wire {
                     call_id = format!("{call_id}call_{index}");
                     ids.insert(call_id.clone());
                 }
-                ModelCall { call_id, tool: names.to_ours(&call.fn_name), arguments: arguments(call.fn_arguments) }
+                ModelCall {
+                    call_id,
+                    tool: names.to_ours(&call.fn_name),
+                    arguments: arguments(call.fn_arguments),
+                }
             })
             .collect();
         let stop = match answer.stop {
@@ -159,7 +162,9 @@ impl Wire {
             return Err(Failed::malformed(&self.target, "there is nothing in it", true));
         }
         let kept = match serde_json::to_value(&kept) {
-            Ok(parts) if !kept.is_empty() => json!({ "for": format!("{:?}", self.target.kind), "parts": parts }),
+            Ok(parts) if !kept.is_empty() => {
+                json!({ "for": format!("{:?}", self.target.kind), "parts": parts })
+            }
             _ => Value::Null,
         };
         let name = format!("{}/{}", self.target.provider, self.target.model);

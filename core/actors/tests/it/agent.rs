@@ -70,7 +70,9 @@ fn a_model_decides_in_one_phase_and_writes_under_its_decision_in_the_next() {
     assert_eq!(engine.draft("how").parent.as_deref(), Some("s"), "it hangs on the strategy it carries out");
     assert_eq!(engine.log.len(), 3, "{:?}", engine.log);
     let task = server.asked()[0].conversation();
-    for part in ["# Strategy", "a.py: x is two", "[s] strategy_choice: How? -> so", "a.py (6 bytes)", "Make x two"] {
+    for part in
+        ["# Strategy", "a.py: x is two", "[s] strategy_choice: How? -> so", "a.py (6 bytes)", "Make x two"]
+    {
         assert!(task.contains(part), "{part} in {task}");
     }
     let traces = engine.world.traces.lock().unwrap();
@@ -109,8 +111,11 @@ fn calls_that_do_not_fit_are_answered_and_not_run() {
         (bad_chosen, "is none of the `options`"),
         (wrong_phase, "strategy_choice"),
         (write("x = 9\n"), "there is no decision `how`"),
-        (json!({"tool": "record_decision", "args": {"key": "guard/x", "type": "implementation_choice", "question": "Q?",
-            "options": [{"option": "a"}], "chosen": "a", "confidence": 0.5, "rationale": "r"}}), "not yours to give"),
+        (
+            json!({"tool": "record_decision", "args": {"key": "guard/x", "type": "implementation_choice", "question": "Q?",
+            "options": [{"option": "a"}], "chosen": "a", "confidence": 0.5, "rationale": "r"}}),
+            "not yours to give",
+        ),
     ] {
         let mut engine = plan();
         let (done, _) = run(
@@ -127,7 +132,8 @@ fn calls_that_do_not_fit_are_answered_and_not_run() {
 #[test]
 fn a_model_that_only_talks_is_told_once_and_then_fails_and_one_that_worked_may_end_so() {
     let mut engine = plan();
-    let (done, server) = run(json!([{"text": "I would do this."}, {"text": "And that."}]), Phase::Strategize, &mut engine);
+    let (done, server) =
+        run(json!([{"text": "I would do this."}, {"text": "And that."}]), Phase::Strategize, &mut engine);
     let failure = done.unwrap_err();
     assert!(failure.message.contains("talks and does nothing") && !failure.transient, "{failure}");
     assert_eq!(server.asked().len(), 2);
@@ -209,7 +215,11 @@ fn too_many_calls_of_one_turn_are_not_run() {
 #[test]
 fn arguments_of_the_plan_change_the_request() {
     let mut engine = plan();
-    for (name, value) in [("temperature", json!(0.3)), ("max_tokens", json!(500)), ("system_prompt", json!("Speak like a pirate."))] {
+    for (name, value) in [
+        ("temperature", json!(0.3)),
+        ("max_tokens", json!(500)),
+        ("system_prompt", json!("Speak like a pirate.")),
+    ] {
         engine.arguments.insert(name.to_owned(), value);
     }
     let (done, server) = run(json!([{"calls": [finish()]}]), Phase::Strategize, &mut engine);
@@ -231,6 +241,7 @@ fn a_plan_that_stops_breaks_the_question_off_and_loses_nothing() {
     engine.world.stop_in.store(2, std::sync::atomic::Ordering::SeqCst);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let input = engine.input(Phase::Strategize);
-    let output = runtime.block_on(agents_domain::ports::actor::Actor::step(&actor, input, &engine.world)).unwrap();
+    let output =
+        runtime.block_on(agents_domain::ports::actor::Actor::step(&actor, input, &engine.world)).unwrap();
     assert!(output.state.is_null() && output.requests.is_empty());
 }

@@ -31,10 +31,20 @@ fn asks(text: &str) -> ChatRequest {
 
 fn tool(name: &str) -> ToolSpec {
     let input = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
-    ToolSpec { name: name.to_owned(), description: "Reads".to_owned(), input, group: None, capability: Capability::default() }
+    ToolSpec {
+        name: name.to_owned(),
+        description: "Reads".to_owned(),
+        input,
+        group: None,
+        capability: Capability::default(),
+    }
 }
 
-fn ask_all(settings: Settings, model: &str, request: &ChatRequest) -> (Result<ChatReply, ModelFailure>, Vec<ChatDelta>) {
+fn ask_all(
+    settings: Settings,
+    model: &str,
+    request: &ChatRequest,
+) -> (Result<ChatReply, ModelFailure>, Vec<ChatDelta>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let model = Catalogue::new(settings).find(model).unwrap();
     let mut pieces = Vec::new();
@@ -63,19 +73,34 @@ fn text_calls_thinking_and_usage_come_through_every_protocol() {
             let (answer, pieces) = ask_all(settings(&server), model, &request);
             let answer = answer.unwrap_or_else(|failure| panic!("{model} {whole}: {failure:?}"));
             assert_eq!(answer.text, "Let me look.", "{model} {whole}");
-            let calls: Vec<(&str, &Value)> = answer.calls.iter().map(|c| (c.tool.as_str(), &c.arguments)).collect();
-            assert_eq!(calls, [("lsp/hover", &json!({"path": "ä.py"})), ("local/x.y", &json!({"path": "b"}))]);
+            let calls: Vec<(&str, &Value)> =
+                answer.calls.iter().map(|c| (c.tool.as_str(), &c.arguments)).collect();
+            assert_eq!(
+                calls,
+                [("lsp/hover", &json!({"path": "ä.py"})), ("local/x.y", &json!({"path": "b"}))]
+            );
             assert_eq!(answer.stop, StopReason::Tools);
             let usage = answer.usage;
             assert_eq!((usage.input, usage.cached, usage.output), (1000, 400, 50), "{model} {whole}");
-            assert_eq!(usage.usd.is_some(), model != "lab/anything", "a price that is not known is not guessed");
+            assert_eq!(
+                usage.usd.is_some(),
+                model != "lab/anything",
+                "a price that is not known is not guessed"
+            );
             let sent = &server.asked()[0];
             assert_eq!(sent.body["stream"] == true, !whole);
-            let names: Vec<&str> = sent.body["tools"].as_array().unwrap().iter()
-                .filter_map(|t| t["function"]["name"].as_str().or_else(|| t["name"].as_str())).collect();
+            let names: Vec<&str> = sent.body["tools"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(|t| t["function"]["name"].as_str().or_else(|| t["name"].as_str()))
+                .collect();
             assert_eq!(names, ["lsp__hover", "local__x-y"]);
             if !whole {
-                let said: String = pieces.iter().filter_map(|p| if let ChatDelta::Text(t) = p { Some(t.as_str()) } else { None }).collect();
+                let said: String = pieces
+                    .iter()
+                    .filter_map(|p| if let ChatDelta::Text(t) = p { Some(t.as_str()) } else { None })
+                    .collect();
                 assert_eq!(said, "Let me look.", "{model}: the answer comes in pieces");
             }
         }
@@ -104,7 +129,10 @@ fn what_nobody_asks_for_is_not_sent_and_options_are_sent_as_they_are() {
     }
     let body = &asked[1].body;
     assert_eq!((&body["temperature"], &body["max_tokens"]), (&json!(0.5), &json!(60)), "GUARD-015");
-    assert_eq!((&body["top_p"], &body["seed"], &body["logit_bias"]), (&json!(0.1), &json!(7), &json!({"5": 1})));
+    assert_eq!(
+        (&body["top_p"], &body["seed"], &body["logit_bias"]),
+        (&json!(0.1), &json!(7), &json!({"5": 1}))
+    );
     assert_eq!(asked[2].body["model"], "my-model-high");
     assert!(asked[2].body.get("reasoning_effort").is_none(), "{}", asked[2].body);
 }
@@ -129,7 +157,11 @@ fn a_conversation_with_results_goes_back_whole_with_what_the_provider_wants_back
         assert_eq!(ask(&server, model, &request).unwrap().text, "Both.");
         let body = server.asked()[1].body.to_string();
         // Signed thinking has to go back; others refuse it.
-        assert_eq!(body.contains("Which?") && body.contains("c2ln"), model.starts_with("anthropic"), "{body}");
+        assert_eq!(
+            body.contains("Which?") && body.contains("c2ln"),
+            model.starts_with("anthropic"),
+            "{body}"
+        );
         assert!(body.contains("lsp__hover\""), "a tool keeps its name: {body}");
     }
 }
@@ -159,13 +191,16 @@ fn what_may_pass_is_tried_again_and_what_may_not_is_not() {
         }
     }
     use ModelFailureKind as K;
-    for (status, kind) in [(400, K::Invalid), (401, K::Denied), (403, K::Denied), (404, K::Unknown), (422, K::Invalid)] {
+    for (status, kind) in
+        [(400, K::Invalid), (401, K::Denied), (403, K::Denied), (404, K::Unknown), (422, K::Invalid)]
+    {
         let server = Server::start(json!({"replies": [{"fault": {"status": status}}]}));
         let failure = ask(&server, "openai/gpt-4.1", &asks("x")).unwrap_err();
         assert_eq!((failure.kind, failure.retries), (kind, 0), "{status}: {failure:?}");
         assert_eq!(server.asked().len(), 1, "{status} is not tried again");
     }
-    let server = Server::start(json!({"replies": [{"times": 0, "fault": {"status": 503, "retry_after": 0}}]}));
+    let server =
+        Server::start(json!({"replies": [{"times": 0, "fault": {"status": 503, "retry_after": 0}}]}));
     let failure = ask(&server, "openai/gpt-4.1", &asks("x")).unwrap_err();
     assert_eq!((failure.kind, failure.retries, server.asked().len()), (K::Unavailable, 2, 3));
     assert!(failure.message.contains("asked 3 times"), "{failure}");
@@ -186,7 +221,8 @@ fn the_wait_a_provider_asks_for_is_kept_to_and_a_long_one_is_not_waited_for() {
 #[test]
 fn a_model_that_never_answers_is_given_up() {
     let server = Server::start(json!({"replies": [{"times": 0, "fault": {"hangs": true}}]}));
-    let impatient = Settings { timeout: Some(Duration::from_millis(150)), max_retries: 1, ..settings(&server) };
+    let impatient =
+        Settings { timeout: Some(Duration::from_millis(150)), max_retries: 1, ..settings(&server) };
     let failure = ask_all(impatient, "openai/gpt-4.1", &asks("x")).0.unwrap_err();
     assert_eq!(failure.kind, ModelFailureKind::Unavailable);
     let stalled = Settings { stall: Some(Duration::from_millis(150)), max_retries: 0, ..settings(&server) };
@@ -224,7 +260,9 @@ fn an_answer_that_does_not_fit_its_schema_is_asked_for_once_more_and_then_fails(
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
     let mut request = asks("how many?");
     request.options.response_format = Some(schema);
-    let server = Server::start(json!({"replies": [{"text": "about five"}, {"when": {"contains": ["does not fit"]}, "text": "{\"n\": 5}"}]}));
+    let server = Server::start(
+        json!({"replies": [{"text": "about five"}, {"when": {"contains": ["does not fit"]}, "text": "{\"n\": 5}"}]}),
+    );
     let answer = ask(&server, "openai/gpt-4.1", &request).unwrap();
     assert_eq!((answer.text.as_str(), answer.usage.input), ("{\"n\": 5}", 200), "both calls are paid for");
     assert_eq!(server.asked()[0].body["response_format"]["type"], "json_schema");
@@ -237,15 +275,21 @@ fn an_answer_that_does_not_fit_its_schema_is_asked_for_once_more_and_then_fails(
 
 #[test]
 fn arguments_that_are_no_json_are_handed_on_as_they_are() {
-    let server = Server::start(json!({"replies": [{"calls": [{"tool": "lsp/hover", "raw": "{\"path\": "}]}]}));
+    let server =
+        Server::start(json!({"replies": [{"calls": [{"tool": "lsp/hover", "raw": "{\"path\": "}]}]}));
     let mut request = asks("x");
     request.tools = vec![tool("lsp/hover")];
     let answer = ask(&server, "openai/gpt-4.1", &request).unwrap();
     assert_eq!(answer.calls[0].arguments, json!("{\"path\": "));
     // They can go back to the provider.
     let server = Server::start(json!({"replies": [{"text": "sorry"}]}));
-    let call = ModelCall { call_id: "1".to_owned(), tool: "lsp/hover".to_owned(), arguments: json!("{\"path\": ") };
-    request.messages.push(ChatMessage::Assistant { text: String::new(), calls: vec![call], kept: Value::Null });
+    let call =
+        ModelCall { call_id: "1".to_owned(), tool: "lsp/hover".to_owned(), arguments: json!("{\"path\": ") };
+    request.messages.push(ChatMessage::Assistant {
+        text: String::new(),
+        calls: vec![call],
+        kept: Value::Null,
+    });
     request.messages.push(ChatMessage::Tool { call_id: "1".to_owned(), text: "no JSON".to_owned() });
     ask(&server, "openai/gpt-4.1", &request).unwrap();
 }
@@ -258,10 +302,14 @@ fn a_provider_that_is_not_set_up_says_what_to_do() {
     assert_eq!(failure.kind, ModelFailureKind::Unknown);
     assert!(failure.hints.iter().any(|hint| hint.contains("OPENAI_API_KEY")), "{failure:?}");
     let failure = catalogue.find("nobody/x").err().unwrap();
-    assert!(failure.message.contains("anthropic") && failure.hints[0].contains("provider.custom.nobody"), "{failure:?}");
+    assert!(
+        failure.message.contains("anthropic") && failure.hints[0].contains("provider.custom.nobody"),
+        "{failure:?}"
+    );
     assert!(catalogue.find("gpt-4.1").err().unwrap().message.contains("<provider>/<model>"));
     assert!(catalogue.find("ollama/llama3:8b").is_ok(), "a local one needs no key");
-    let missing: Vec<String> = catalogue.providers().into_iter().filter(|p| p.missing.is_none()).map(|p| p.name).collect();
+    let missing: Vec<String> =
+        catalogue.providers().into_iter().filter(|p| p.missing.is_none()).map(|p| p.name).collect();
     assert_eq!(missing, ["ollama"]);
     let azure = Settings {
         keys: [("provider.azure.api-key".to_owned(), KEY.to_owned())].into(),

@@ -167,6 +167,11 @@ impl AutomationReads for Tx<'_> {
     }
 }
 
+/// A count; SQLite has whole numbers with a sign.
+fn whole(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(index)?).unwrap_or(0))
+}
+
 fn model_trace(row: &Row<'_>) -> rusqlite::Result<RecordedTrace> {
     Ok(RecordedTrace {
         trace_id: row.get(0)?,
@@ -178,8 +183,13 @@ fn model_trace(row: &Row<'_>) -> rusqlite::Result<RecordedTrace> {
             decision: None,
             provider: row.get(5)?,
             model: row.get(6)?,
-            usage: Usage { input: row.get(7)?, cached: row.get(8)?, output: row.get(9)?, usd: row.get(10)? },
-            latency_ms: row.get(11)?,
+            usage: Usage {
+                input: whole(row, 7)?,
+                cached: whole(row, 8)?,
+                output: whole(row, 9)?,
+                usd: row.get(10)?,
+            },
+            latency_ms: whole(row, 11)?,
             temperature: row.get(12)?,
             tool_calls: row.get::<_, Json<_>>(13)?.0,
             context_hash: row.get(14)?,
@@ -280,6 +290,7 @@ impl AutomationWrites for Tx<'_> {
     fn insert_model_trace(&self, recorded: &RecordedTrace) -> StoreResult<()> {
         self.run(|conn| {
             let (trace, usage) = (&recorded.trace, &recorded.trace.usage);
+            let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
             conn.prepare_cached(
                 "INSERT INTO llm_traces (
                      trace_id, plan_id, phase, decision_id, actor_name, provider, model, prompt_tokens, cached_tokens,
@@ -295,12 +306,12 @@ impl AutomationWrites for Tx<'_> {
                 trace.actor,
                 trace.provider,
                 trace.model,
-                usage.input,
-                usage.cached,
-                usage.output,
-                usage.input + usage.output,
+                whole(usage.input),
+                whole(usage.cached),
+                whole(usage.output),
+                whole(usage.input.saturating_add(usage.output)),
                 usage.usd,
-                trace.latency_ms,
+                whole(trace.latency_ms),
                 trace.temperature,
                 Json(&trace.tool_calls),
                 trace.context_hash,

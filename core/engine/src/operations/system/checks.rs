@@ -157,10 +157,15 @@ pub(super) fn providers(situation: &Situation<'_>) -> Vec<Check> {
 pub(super) fn models(config: &Config) -> Check {
     let custom = config.get("provider.custom.*", None).value;
     let names: Vec<&str> = custom.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-    let own = if names.is_empty() { String::new() } else { format!("; providers of your own: {}", names.join(", ")) };
+    let own = if names.is_empty() {
+        String::new()
+    } else {
+        format!("; providers of your own: {}", names.join(", "))
+    };
     let model = config.text("actor.default.model", None);
     let model = match model.is_empty() {
-        true => "none by default; to choose one: agents config set actor.default.model <PROVIDER>/<MODEL>".to_owned(),
+        true => "none by default; to choose one: agents config set actor.default.model <PROVIDER>/<MODEL>"
+            .to_owned(),
         false => model,
     };
     Check::ok("Models", format!("{model}{own}"))
