@@ -100,7 +100,9 @@ fn refusals_and_cut_streams_do_not_stop_a_plan_and_every_call_is_on_record() {
     let traces = traces(&world, &plan.id);
     assert_eq!(traces.len(), 4);
     assert_eq!((traces[0].retries, traces[1].retries), (3, 0));
-    assert!(traces.iter().all(|t| t.provider == "openai" && t.input == 100 && t.output == 10 && t.usd.is_some()));
+    assert!(
+        traces.iter().all(|t| t.provider == "openai" && t.input == 100 && t.output == 10 && t.usd.is_some())
+    );
     assert_eq!(traces[2].tool_calls, r#"["record_decision","builtin/apply-edits"]"#);
     assert!(traces[3].decision.is_some(), "the last turn was under a decision");
     // Nothing of what was said, and no key, is in the database or in a log.
@@ -183,9 +185,16 @@ fn a_recorded_plan_is_played_back_without_a_model() {
 #[test]
 fn a_corrected_choice_of_a_model_is_asked_about_again_and_other_work_stays() {
     let world = World::new();
-    let strategy = decision("greeting", "strategy_choice", "How is it made polite?", &["Say please", "Bow"], 0);
+    let strategy =
+        decision("greeting", "strategy_choice", "How is it made polite?", &["Say please", "Bow"], 0);
     let how = |key: &str, file: &str| {
-        decision(key, "implementation_choice", &format!("How does {file} say it?"), &["At the end", "At the beginning"], 0)
+        decision(
+            key,
+            "implementation_choice",
+            &format!("How does {file} say it?"),
+            &["At the end", "At the beginning"],
+            0,
+        )
     };
     let server = Server::start(json!({ "replies": [
         { "when": { "contains": ["Decide on the strategy"], "turns": 0 }, "calls": [strategy] },
@@ -212,9 +221,15 @@ fn a_corrected_choice_of_a_model_is_asked_about_again_and_other_work_stays() {
     plan.assert_at("execute/complete+apply_approval");
     server.assert_all_used();
     let first = plan.decisions_of("implementation_choice");
-    assert!(first.iter().any(|d| d["decision_id"] == choices[0]["decision_id"]), "the choice for a.py stands: {first:#?}");
+    assert!(
+        first.iter().any(|d| d["decision_id"] == choices[0]["decision_id"]),
+        "the choice for a.py stands: {first:#?}"
+    );
     plan.apply();
-    assert_eq!((repo.text("a.py").as_str(), repo.text("b.py").as_str()), ("hello, please\n", "bye, please, now\n"));
+    assert_eq!(
+        (repo.text("a.py").as_str(), repo.text("b.py").as_str()),
+        ("hello, please\n", "bye, please, now\n")
+    );
 }
 
 // GUARD-007: what cannot work is refused before there is a plan, with what to do.

@@ -11,6 +11,8 @@ use super::fence::fenced;
 use super::state::State;
 use super::talk::bounded;
 
+/// Before what is known of a child plan, among the decisions that are known.
+const CHILD: &str = "child/";
 /// Files that are listed of a workspace.
 const FILES: usize = 400;
 /// Characters of one part that comes from elsewhere.
@@ -184,7 +186,7 @@ pub(super) fn news(input: &StepInput, state: &mut State) -> Option<String> {
     }
     for child in &input.children {
         let key = format!(
-            "child/{}",
+            "{CHILD}{}",
             child.plan_id.map_or_else(|| child.key.clone().unwrap_or_default(), |id| id.to_string())
         );
         if state.told.insert(key, child.state.clone()).as_ref() != Some(&child.state) {

@@ -17,6 +17,7 @@ const PROVIDERS: &[&str] = &[
     "cohere",
     "google",
     "groq",
+    "huggingface",
     "ollama",
     "openai",
     "openrouter",
