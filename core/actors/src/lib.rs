@@ -13,6 +13,7 @@
 //! - `builtin/reconcile-invariants` ([`ReconcileInvariants`]) says which invariants are in force in a plan.
 //! - [`models`] are chat models of all providers, [`agent`] is one conversation with a model and its tools, and the actors
 //!   `builtin/strategist` and `builtin/executor` that plan and carry out with it.
+//! - [`graph`] and [`stream`] run the actors that people define; [`graph::DefinedActors`] finds them.
 //! - [`scripted::Scripted`] plays a script, for tests of whatever runs actors.
 
 pub mod agent;
@@ -20,11 +21,13 @@ mod builtin;
 mod check;
 mod common;
 mod fixer;
+pub mod graph;
 pub mod models;
 mod reconcile;
 mod rename;
 mod revert;
 pub mod scripted;
+pub mod stream;
 mod tidy;
 
 pub use builtin::BuiltIn;

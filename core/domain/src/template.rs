@@ -39,10 +39,26 @@ pub fn is_template(text: &str) -> bool {
 /// # Errors
 /// What is wrong with the template, with its line.
 pub fn render(text: &str, context: &serde_json::Value) -> Result<String, String> {
+    render_with(text, context, &[])
+}
+
+/// As [`render`]; other templates can be included by their names.
+///
+/// # Errors
+/// What is wrong with a template, with its line.
+pub fn render_with(
+    text: &str,
+    context: &serde_json::Value,
+    includes: &[(String, String)],
+) -> Result<String, String> {
     if !is_template(text) {
         return Ok(text.to_owned());
     }
     let mut environment = environment();
+    environment.set_syntax(syntax());
+    for (name, text) in includes {
+        environment.add_template(name, text).map_err(|error| words(&error))?;
+    }
     // As in files: a tag on a line of its own leaves no line behind.
     environment.set_syntax(syntax());
     environment.render_str(text, visible(context)).map_err(|error| words(&error))

@@ -54,7 +54,13 @@ impl Engine {
                 registered.chain(ours).collect()
             }
             Registry::Actor => {
-                self.actors.names().into_iter().map(|name| entry(name.to_string(), None)).collect()
+                let registered = self.view(|r| r.actors())?.into_iter().map(|a| {
+                    let about =
+                        self.definition_of(&a, None).ok().and_then(|definition| definition.description);
+                    from(entry(a.name.to_string(), about), a.config_path, a.source)
+                });
+                let ours = self.actors.names().into_iter().map(|name| entry(name.to_string(), None));
+                registered.chain(ours).collect()
             }
             Registry::AutomationProfile => {
                 let registered = self.view(|r| r.automation_profiles())?.into_iter().map(|p| {

@@ -3,6 +3,7 @@
 //! A facade call is a short transaction; whatever takes long happens in a plan's worker ([`worker::run`]), which
 //! any process can start and any process can watch through events.
 
+mod actors;
 pub mod blame;
 mod built_in;
 mod checkpoints;

@@ -58,6 +58,7 @@ pub(crate) fn of_other_kind(
     let profile = r.automation_profile(&name.to_string())?.is_some();
     let found = [
         ("action", "agents action show", crate::built_in::action(r, name)?.is_some()),
+        ("actor", "agents actor show", r.actor(name)?.is_some()),
         ("project", "agents project show", r.project(name)?.is_some()),
         ("resource", "agents resource show", r.resource_named(name)?.is_some()),
         ("language server", "agents lsp show", r.language_server(name)?.is_some()),

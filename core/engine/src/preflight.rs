@@ -77,8 +77,9 @@ fn actor_availability(engine: &Engine, _: &dyn Reader, candidate: &Candidate<'_>
         ("estimation", actors.estimation.as_ref()),
     ];
     for (role, name) in named {
-        if let Some(name) = name.filter(|name| engine.actors.find(name).is_none()) {
-            let known = engine.actors.names().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let Some(name) = name else { continue };
+        if !engine.has_actor(name)? {
+            let known = engine.actor_names()?.join(", ");
             let message = format!("there is no actor `{name}` (asked for as the {role} actor)");
             return Err(Error::not_found(message).detail(format!("known actors: {known}")));
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use agents_actors::BuiltIn;
 use agents_actors::agent::ModelActors;
+use agents_actors::graph::DefinedActors;
 use agents_actors::models::Catalogue;
 use agents_config::Config;
 use agents_context::Indexes;
@@ -147,8 +148,11 @@ impl Environment {
         let _ = self.recording.set(cassette);
     }
 
-    fn actors(&self) -> Result<ModelActors<BuiltIn>> {
-        Ok(ModelActors::new(actors(), self.models()?, models::actor_settings(&self.config, &self.data_dir)))
+    fn actors(&self) -> Result<DefinedActors<ModelActors<BuiltIn>>> {
+        let settings = models::actor_settings(&self.config, &self.data_dir);
+        let most_calls = settings.max_calls_per_step;
+        let models = self.models()?;
+        Ok(DefinedActors::new(ModelActors::new(actors(), models.clone(), settings), models, most_calls))
     }
 
     /// The engine; made when it is first asked for, because not every command needs one.

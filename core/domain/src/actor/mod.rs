@@ -34,17 +34,14 @@ pub const PROVIDERS: &[&str] = &[
     "anthropic",
     "azure",
     "cohere",
-    "deepseek",
-    "gemini",
     "google",
     "groq",
-    "mistral",
+    "huggingface",
     "ollama",
     "openai",
     "openrouter",
     "replay",
     "together",
-    "xai",
 ];
 
 /// An actor file, in the form with `actors`.

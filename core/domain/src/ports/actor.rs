@@ -61,6 +61,14 @@ pub trait Actors: Send + Sync {
     /// The actor of that name for a phase, or `None`.
     fn find(&self, name: &QualifiedName) -> Option<Arc<dyn Actor>>;
 
+    /// The actor that a definition makes, the first of these; the others are those it needs. `Err` is a reason for people.
+    fn define(
+        &self,
+        _library: &[crate::actor::ActorDefinition],
+    ) -> std::result::Result<Arc<dyn Actor>, String> {
+        Err("actors from files are not run here".to_owned())
+    }
+
     /// All names, for errors and completion.
     fn names(&self) -> Vec<QualifiedName>;
 

@@ -123,13 +123,13 @@ fn check_actors(engine: &Engine, loaded: &Loaded<ActionDefinition>) -> Result<()
         ("apply_actor", action.apply_actor.as_ref()),
         ("invariant_actor", action.invariant_actor.as_ref()),
     ];
-    let known: Vec<String> = engine.actors.names().iter().map(ToString::to_string).collect();
+    let known = engine.actor_names()?;
     let problems: Vec<Problem> = named
         .into_iter()
         .filter_map(|(key, name)| Some((key, name?)))
         .filter(|(key, name)| match *key {
             "invariant_actor" => engine.actors.reconciler(name).is_none(),
-            _ => engine.actors.find(name).is_none(),
+            _ => !engine.has_actor(name).unwrap_or(false),
         })
         .map(|(key, name)| {
             let meant = match nearest(&name.to_string(), known.iter().map(String::as_str)) {

@@ -1,6 +1,7 @@
 //! Operations on registered language servers.
 
 use agents_config::{Problem, language_hints, load_language_server, to_error};
+use agents_domain::language_server::binding::Mode;
 use agents_domain::language_server::{Capability, LanguageServerDefinition};
 use agents_domain::ports::language_servers::RunningServer;
 use agents_domain::ports::store::RegisteredServer;
@@ -203,6 +204,10 @@ impl Operation for List {
             let of = |one: &&RunningServer| one.server == *name && one.warm == warm;
             u32::try_from(processes.iter().filter(of).count()).unwrap_or(u32::MAX)
         };
+        let bound = |definition: &LanguageServerDefinition| -> Result<u32> {
+            let actors = engine.bound_actors(&definition.name, &definition.languages)?;
+            Ok(u32::try_from(actors.len()).unwrap_or(u32::MAX))
+        };
         let mut lsp_servers: Vec<ListedServer> = engine
             .view(|r| r.language_servers())?
             .into_iter()
@@ -211,15 +216,17 @@ impl Operation for List {
             .filter(|d| {
                 self.language.as_ref().is_none_or(|l| d.languages.iter().any(|of| same_language(of, l)))
             })
-            .map(|d| ListedServer {
-                name: d.name.to_string(),
-                command: d.command_line(),
-                running: count(&d.name, false),
-                warm: count(&d.name, true),
-                languages: d.languages,
-                bound_actors: 0,
+            .map(|d| {
+                Ok(ListedServer {
+                    name: d.name.to_string(),
+                    command: d.command_line(),
+                    running: count(&d.name, false),
+                    warm: count(&d.name, true),
+                    bound_actors: bound(&d)?,
+                    languages: d.languages,
+                })
             })
-            .collect();
+            .collect::<Result<_>>()?;
         lsp_servers.sort_by(|a, b| a.name.cmp(&b.name));
         let given = [("namespace", self.namespace), ("language", self.language), ("pattern", self.pattern)];
         let filter: Map<String, Value> =
@@ -271,7 +278,7 @@ pub struct ServerView {
 #[allow(missing_docs, reason = "keys of the command's output")]
 pub struct BoundActor {
     pub name: String,
-    pub binding_mode: String,
+    pub binding_mode: Mode,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
 }
@@ -294,6 +301,7 @@ impl Operation for Show {
 
     fn run(self, engine: &Engine) -> Result<ShowOutput> {
         let RegisteredServer { definition, config_path, created_at, .. } = find(engine, &self.name)?;
+        let bound = engine.bound_actors(&definition.name, &definition.languages)?;
         // What a person wrote into the file may be a secret.
         let mapping = |value: &Value| if value.is_null() { json!({}) } else { redacted(value) };
         Ok(ShowOutput {
@@ -306,7 +314,14 @@ impl Operation for Show {
                 root_path: definition.root_path,
                 init_options: mapping(&definition.init_options),
                 workspace_settings: mapping(&definition.workspace_settings),
-                bound_actors: Vec::new(),
+                bound_actors: bound
+                    .into_iter()
+                    .map(|(name, mode, language)| BoundActor {
+                        name: name.to_string(),
+                        binding_mode: mode,
+                        language,
+                    })
+                    .collect(),
                 config: config_path,
                 created: created_at.seconds_rfc3339(),
             },
@@ -357,6 +372,7 @@ impl Operation for Remove {
 
     fn run(self, engine: &Engine) -> Result<RemoveOutput> {
         let definition = find(engine, &self.name)?.definition;
+        let bound = engine.bound_actors(&definition.name, &definition.languages)?;
         engine.write(|w| {
             w.delete_language_server(&definition.name)?;
             registry::deleted(engine, w, "lsp_server", &definition.name.to_string(), json!([]))
@@ -366,7 +382,14 @@ impl Operation for Remove {
                 name: definition.name.to_string(),
                 languages: definition.languages,
             },
-            broken_references: Vec::new(),
+            broken_references: bound
+                .into_iter()
+                .filter(|(_, mode, _)| *mode == Mode::Explicit)
+                .map(|(name, _, _)| BrokenReference {
+                    reference_type: "actor".to_owned(),
+                    name: name.to_string(),
+                })
+                .collect(),
             instances_ended: Some(engine.language_servers.end(&definition.name)).filter(|ended| *ended > 0),
         })
     }

@@ -1,6 +1,7 @@
 //! The operations of the facade, by what they are about.
 
 pub mod action;
+pub mod actor;
 pub mod automation_profile;
 pub mod config;
 pub mod content;

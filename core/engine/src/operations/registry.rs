@@ -1,5 +1,6 @@
 //! What the registries of actions, language servers, projects and resources have in common.
 
+use agents_domain::actor::PROVIDERS;
 use agents_domain::event::NewEvent;
 use agents_domain::ports::store::{AuditEntry, Writer};
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
@@ -9,21 +10,6 @@ use crate::{Engine, clock};
 
 /// The namespace of what comes with the program.
 const BUILT_IN: &str = "builtin";
-
-/// Namespaces of model providers, whose names stand for their models.
-const PROVIDERS: &[&str] = &[
-    "anthropic",
-    "azure",
-    "cohere",
-    "google",
-    "groq",
-    "huggingface",
-    "ollama",
-    "openai",
-    "openrouter",
-    "replay",
-    "together",
-];
 
 /// A name that a person may register something under; `kind` is the thing with its article.
 pub(super) fn check_own(kind: &str, name: &QualifiedName) -> Result<()> {

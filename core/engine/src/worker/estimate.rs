@@ -19,12 +19,13 @@ impl Worker<'_> {
     /// Asks the plan's estimation actor; `None` when it has none or the actor fails, which the log says.
     pub(super) async fn estimate(&self, plan: &Plan, host: &Host<'_>) -> Option<Estimate> {
         let name = plan.actors.estimation.as_ref()?;
-        let estimated = match self.engine.actors.find(name) {
-            Some(actor) => AssertUnwindSafe(self.ask_estimate(plan, &*actor, host))
+        let estimated = match self.engine.actor(name, &plan.arguments) {
+            Err(error) => Err(error.message),
+            Ok(Some(actor)) => AssertUnwindSafe(self.ask_estimate(plan, &*actor, host))
                 .catch_unwind()
                 .await
                 .unwrap_or_else(|_| Err("the actor panicked; this is a defect".to_owned())),
-            None => Err("there is no such actor".to_owned()),
+            Ok(None) => Err("there is no such actor".to_owned()),
         };
         match estimated {
             Ok(summary) => Some(estimate_of(summary)),

@@ -67,7 +67,7 @@ impl Worker<'_> {
         let sandboxes = self.open_sandboxes(plan)?;
         let name =
             if plan.phase == Phase::Strategize { &plan.actors.strategy } else { &plan.actors.execution };
-        let actor = self.engine.actors.find(name).ok_or_else(|| {
+        let actor = self.engine.actor(name, &plan.arguments)?.ok_or_else(|| {
             Error::not_found(format!("there is no actor `{name}`, which the plan was made with"))
         })?;
         let servers = self.engine.language_servers()?;

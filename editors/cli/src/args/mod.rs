@@ -1,5 +1,6 @@
 //! The command line: options, groups and commands, with the words that `--help` shows.
 
+mod actor;
 mod automation_profile;
 mod help;
 mod invariant;
@@ -17,6 +18,7 @@ use clap_complete::Shell;
 
 use crate::output::Format;
 
+pub use actor::{ActorAddArgs, ActorCommand};
 pub use automation_profile::{AutomationProfileAddArgs, AutomationProfileCommand, AutomationProfileListArgs};
 pub use help::HelpArgs;
 pub use invariant::{InvariantAddArgs, InvariantCommand, InvariantListArgs, InvariantRemoveArgs};
@@ -137,6 +139,9 @@ pub enum Command {
     /// Look at tools and validations, and remove them.
     #[command(subcommand, arg_required_else_help = true)]
     Tool(ToolCommand),
+    /// Register actors: agents and how they work together.
+    #[command(subcommand, arg_required_else_help = true)]
+    Actor(ActorCommand),
     /// Register what plans are made from.
     #[command(subcommand, arg_required_else_help = true)]
     Action(ActionCommand),
@@ -200,6 +205,7 @@ impl Command {
             Command::Validation(command) => command.path(),
             Command::Tool(command) => command.path(),
             Command::Action(command) => command.path(),
+            Command::Actor(command) => command.path(),
             Command::Invariant(command) => command.path(),
             Command::AutomationProfile(command) => command.path(),
             Command::Plan(command) => command.path(),

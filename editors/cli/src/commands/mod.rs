@@ -1,6 +1,7 @@
 //! One function per command: calls the facade and writes what came of it.
 
 pub mod action;
+mod actor;
 mod automation_profile;
 pub mod completion;
 pub mod config;
@@ -44,6 +45,7 @@ pub fn run(run: &Run, command: Command) -> Outcome {
         Command::Validation(command) => validation::run(run, command),
         Command::Tool(command) => tool::run(run, command),
         Command::Action(command) => action::run(run, command),
+        Command::Actor(command) => actor::run(run, command),
         Command::Invariant(command) => invariant::run(run, command),
         Command::AutomationProfile(command) => automation_profile::run(run, command),
         Command::Plan(command) => plan::run(run, command),

@@ -1,6 +1,7 @@
 //! The program as people and scripts run it: real processes, a real repository, a data directory each.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
+mod actors;
 mod automation;
 mod code_index;
 mod config;

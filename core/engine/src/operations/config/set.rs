@@ -119,9 +119,9 @@ fn check_named(engine: &Engine, key: &str, value: &str) -> Result<()> {
         return crate::invariants::reconciler(engine, &name).map(|_| ());
     }
     if let (true, Ok(name)) = (names_an_actor, value.parse::<QualifiedName>())
-        && engine.actors.find(&name).is_none()
+        && !engine.has_actor(&name)?
     {
-        let known: Vec<String> = engine.actors.names().iter().map(ToString::to_string).collect();
+        let known = engine.actor_names()?;
         let error = Error::not_found(format!("there is no actor `{value}`"));
         return Err(match nearest(value, known.iter().map(String::as_str)) {
             Some(meant) => error.suggest(format!("did you mean `{meant}`?")),
