@@ -8,6 +8,7 @@ use agents_domain::decision::{Decision, DecisionType};
 use agents_domain::ids::{DecisionId, PlanId, ResourceId};
 use agents_domain::plan::children::Stage;
 use agents_domain::plan::{Plan, State};
+use agents_domain::ports::store::Reader;
 use agents_domain::provenance::{Segment, attribute, carry, hunks, map_line};
 use agents_domain::resource::Resource;
 use agents_domain::{Error, Result};
@@ -142,7 +143,7 @@ fn locate(engine: &Engine, path: &Path) -> Result<Option<Place>> {
         return Ok(resource.map(|resource| Place { resource, path: rest, sandbox_of: Some(plan) }));
     }
     let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut best: Option<(usize, Place)> = None;
+    let mut places: Vec<(usize, Place)> = Vec::new();
     for resource in engine.view(|r| r.resources())? {
         let Some(location) = resource.location.as_deref().filter(|_| resource.name.is_some()) else {
             continue;
@@ -151,13 +152,21 @@ fn locate(engine: &Engine, path: &Path) -> Result<Option<Place>> {
         let rest =
             path.strip_prefix(&root).or_else(|_| real.strip_prefix(&root)).ok().map(sandboxes::slashes);
         if let Some(rest) = rest {
-            let depth = root.components().count();
-            if best.as_ref().is_none_or(|(known, _)| depth > *known) {
-                best = Some((depth, Place { resource, path: rest, sandbox_of: None }));
-            }
+            places.push((root.components().count(), Place { resource, path: rest, sandbox_of: None }));
         }
     }
-    Ok(best.map(|(_, place)| place))
+    // A folder may be a resource within another: the innermost that plans have written the file in knows its lines.
+    places.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
+    let mut innermost = None;
+    let several = places.len() > 1;
+    for (_, place) in places {
+        let writes = |r: &dyn Reader| r.changes_of_path(place.resource.resource_id, &place.path);
+        if !several || !engine.view(writes)?.is_empty() {
+            return Ok(Some(place));
+        }
+        innermost.get_or_insert(place);
+    }
+    Ok(innermost)
 }
 
 /// One plan's attribution of the text at hand.

@@ -2,10 +2,9 @@
 Feature: A feature in phases over four repositories
   A plan decides how a notification system comes about and hands its parts on: the protocol, then two back ends side by
   side, then what uses them. It asks where it is not sure, one part fails without stopping its siblings, and what is
-  applied is one result.
+  applied is one result. A correction adds a part without touching the others.
 
-  Scripted actors stand for the models, and simple checks for the tests of each project. Left out: the part that is added
-  by a correction, for the scripted actor has no other script for it.
+  Scripted actors stand for the models, and simple checks for the tests of each project.
 
   Scenario: A question, a part that fails and is given up, and one result
     Given the repository "protos" with
@@ -50,6 +49,10 @@ Feature: A feature in phases over four repositories
       spawn sms in clients on local/worker after backends
         execute
         fail: there is no gateway for SMS
+      asked Skip SMS delivery, and say so on the page
+        execute
+        decide without-sms: Say it
+        write front.txt at local/frontend-repo: front v2\nno SMS\n
       """
     And the file "build-notification-system.yaml"
       """
@@ -149,9 +152,21 @@ Feature: A feature in phases over four repositories
       """
     Then that ends with 1 and says "agents plan prompt"
     And the answer has
-      | /error/message  | ~ there is no gateway for SMS |
-      | /state          | errored |
+      | /error/message     | ~ there is no gateway for SMS |
+      | /error/recoverable | false   |
+      | /error/step        | <text>  |
+      | /state             | errored |
       | /parent_plan_id | $P      |
+    When "D" names the decision about "sms"
+    And a script runs
+      """
+      agents plan correct $D --mode append --guidance "Skip SMS delivery, and say so on the page"
+      """
+    Then the answer has
+      | /correction/mode                            | append  |
+      | /append_detail/original_decision_preserved  | true    |
+      | /append_detail/existing_artifacts_kept      | true    |
+      | /queued/new_child                           | 1       |
     When a script runs
       """
       agents plan cancel --reason "SMS comes later" $C4
@@ -182,3 +197,4 @@ Feature: A feature in phases over four repositories
       | M | worker.txt |
     And the repository "frontend" has 1 new commit and nothing else, changing
       | M | front.txt |
+    And "front.txt" of the repository "frontend" contains "no SMS"

@@ -16,6 +16,7 @@
 //! ```
 //!
 //! Each `decide` is a step of its own with the writes below it; the first `if` that holds takes the place of the writes.
+//! A block below `asked PROMPT` is what a plan does that is asked for exactly that, such as one that is appended.
 //! `fix` is what is done about validations that did not pass. A block that is indented below `spawn` is what the child
 //! plan does.
 
@@ -87,6 +88,10 @@ pub fn play(text: &str) -> Value {
                 let child = play(&block.join("\n"));
                 let request = spawn(words[1], with("in"), &listed("on"), &listed("after"), &child);
                 steps(&mut script, json!({ "requests": [request] }));
+            }
+            "asked" => {
+                let prompt = line.strip_prefix("asked ").unwrap_or_default();
+                script["prompts"][prompt] = play(&block.join("\n"));
             }
             "fail" => steps(
                 &mut script,

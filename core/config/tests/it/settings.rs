@@ -30,7 +30,7 @@ fn error(file: &str) -> String {
     error.to_string()
 }
 
-// CONF-004, CONF-010: the list is taken from the requirements, not from the table under test.
+// CONF-004, CONF-010, GUARD-017: the list is taken from the requirements, not from the table under test.
 #[test]
 fn every_key_has_the_type_default_variable_and_scope_required() {
     let config = from_file("");

@@ -400,6 +400,8 @@ pub trait CorrectionReads {
     fn rewinding(&self) -> StoreResult<Vec<PlanId>>;
     /// Those that stand, in the order carried out.
     fn tool_calls(&self, plan: PlanId) -> StoreResult<Vec<ToolCall>>;
+    /// The ids of the standing writes and tool calls of a plan, in order, without what is in them.
+    fn standing_ids(&self, plan: PlanId) -> StoreResult<(Vec<ChangeId>, Vec<i64>)>;
     /// The decisions behind calls, taken back or not, in the order of the ids given.
     fn call_decisions(&self, calls: &[i64]) -> StoreResult<Vec<DecisionId>>;
     /// What stood at a checkpoint.

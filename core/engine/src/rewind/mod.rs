@@ -144,10 +144,11 @@ pub(crate) fn standing(engine: &Engine, r: &dyn Reader, plan: &Plan) -> Result<C
     let decisions = r.decisions(id)?;
     let in_execute = made_in_execute(engine, &decisions)?;
     let active = decisions.iter().filter(|d| d.superseded_by.is_none());
+    let (changes, calls) = r.standing_ids(id)?;
     Ok(CheckpointMark {
         decisions: active.map(|d| d.decision_id).filter(|id| in_execute.contains(id)).collect(),
-        changes: r.changes(id)?.iter().map(|c| c.change_id).collect(),
-        calls: r.tool_calls(id)?.iter().map(|c| c.id).collect(),
+        changes,
+        calls,
         spawns: r.spawns(id)?,
         run: r.actor_run(id, Phase::Execute)?.and_then(|run| run.before),
     })

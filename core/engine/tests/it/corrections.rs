@@ -193,7 +193,7 @@ fn a_strategize_decision_is_decided_anew_with_what_was_decided_from_it() {
     assert_eq!(world.bench.status(&plan)["attempt"], 3);
 }
 
-// CORR-011, CORR-012, CORR-015, CORR-021, CORR-025, T46
+// CORR-003, CORR-011, CORR-012, CORR-015, CORR-021, CORR-025, T46
 #[test]
 fn an_execute_decision_is_done_anew_and_later_work_stays_as_it_is() {
     let world = World::new(script());
@@ -209,6 +209,29 @@ fn an_execute_decision_is_done_anew_and_later_work_stays_as_it_is() {
     assert_eq!(corrected["affected_subtree"]["decisions_invalidated"], 1);
     assert_eq!(corrected["affected_subtree"]["artifacts"], json!(["a.txt", "x.txt"]));
     assert_eq!(corrected["sandbox_rollback"]["status"], "queued");
+    for (group, keys) in [
+        (
+            "correction",
+            &["mode", "impact", "new_decision", "corrects", "attempt", "correction_attempt_id"][..],
+        ),
+        (
+            "affected_subtree",
+            &[
+                "decisions_invalidated",
+                "child_plans_rolled_back",
+                "artifacts_archived",
+                "unaffected_decisions",
+            ],
+        ),
+        ("sandbox_rollback", &["checkpoint", "files_reverted", "status"]),
+        ("recompute", &["queued", "eta", "eta_s"]),
+    ] {
+        for key in keys {
+            assert!(!corrected[group][key].is_null(), "{group}.{key}: {corrected}");
+        }
+    }
+    assert_eq!(corrected["correction"]["attempt"], 2);
+    assert!(corrected["history"].as_array().is_some_and(|history| history.len() >= 2));
     world.bench.work(&plan);
     assert_eq!(world.bench.at(&plan), "execute/complete+apply_approval", "{}", world.bench.status(&plan));
     assert_eq!(world.sandbox(&plan, "a.txt").unwrap(), "1\nzwei\n3\n4\n5\n6\n7\neight\n9\n");

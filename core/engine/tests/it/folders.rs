@@ -117,7 +117,12 @@ fn a_folder_that_was_edited_in_the_same_place_constrains_the_plan() {
 // GUARD-010: no file is in two sandboxes of a plan
 #[test]
 fn a_folder_within_another_resource_of_the_plan_is_refused() {
-    let bench = scripted(choose_and_edit());
+    let mut script = choose_and_edit();
+    script["execute"][0]["requests"].as_array_mut().unwrap().push(json!({
+        "request": "tool", "call_id": "2", "tool": "builtin/apply-edits", "decision": "impl/x",
+        "args": { "resource": "${resource}", "edits": [{ "op": "create", "path": "docs/b.txt", "text": "b\n" }] },
+    }));
+    let bench = scripted(script);
     let inner = bench.repo().join("docs");
     std::fs::create_dir(&inner).unwrap();
     bench.ok(
@@ -128,6 +133,13 @@ fn a_folder_within_another_resource_of_the_plan_is_refused() {
     let error = bench.err("plan/use", json!({ "action": "local/act", "projects": ["local/app"] }));
     assert!(error.message.contains("`local/docs` lies within `local/repo`"), "{error:?}");
     assert_eq!(error.suggestions, ["agents project unlink-resource local/app local/docs"]);
+    // What was written to it as part of the checkout is known by the checkout.
+    bench.ok("project/unlink_resource", json!({ "project": "local/app", "resource": "local/docs" }));
+    let plan = bench.plan("local/act", "full-auto");
+    assert_eq!(bench.at(&plan), "apply/applied", "{}", bench.status(&plan));
+    let blame = |file: PathBuf| bench.ok("plan/blame", json!({ "file": file }))["segments"].clone();
+    assert_eq!(blame(bench.repo().join("docs/b.txt")).as_array().unwrap().len(), 1);
+    assert_eq!(blame(bench.repo().join("a.txt")).as_array().unwrap().len(), 1);
 }
 
 /// One edit in the repository and one in the notes, under one decision.
@@ -211,7 +223,7 @@ fn what_somebody_built_upon_stays_applied_and_is_not_applied_again() {
     assert_eq!(git(&other, &["rev-list", "--count", "HEAD"]), "2");
 }
 
-// APP-013, PLAN-038, SUB-012: a checkout of one project and a folder of another, one plan
+// APP-013, PLAN-038, PRJ-003, SUB-012: a checkout of one project and a folder of another, one plan
 #[test]
 fn two_projects_are_applied_each_in_its_own_way() {
     let bench = scripted(both());

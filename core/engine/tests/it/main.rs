@@ -24,6 +24,7 @@ mod known_servers;
 mod lifecycle;
 mod machine;
 mod notes;
+mod persisted;
 mod plans;
 mod projects;
 mod read_only;

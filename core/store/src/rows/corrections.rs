@@ -104,6 +104,20 @@ impl CorrectionReads for Tx<'_> {
         })
     }
 
+    fn standing_ids(&self, plan: PlanId) -> StoreResult<(Vec<ChangeId>, Vec<i64>)> {
+        self.run(|conn| {
+            let plan = plan.to_string();
+            let mut changes = conn.prepare_cached(
+                "SELECT change_id FROM changes WHERE plan_id = ?1 AND NOT undone ORDER BY rowid",
+            )?;
+            let changes = changes.query_map([&plan], |row| Ok(row.get::<_, Parsed<_>>(0)?.0))?;
+            let mut calls = conn
+                .prepare_cached("SELECT id FROM tool_calls WHERE plan_id = ?1 AND NOT undone ORDER BY id")?;
+            let calls = calls.query_map([&plan], |row| row.get(0))?;
+            Ok((changes.collect::<Result<_, _>>()?, calls.collect::<Result<_, _>>()?))
+        })
+    }
+
     fn call_decisions(&self, calls: &[i64]) -> StoreResult<Vec<DecisionId>> {
         self.run(|conn| {
             let mut statement = conn.prepare_cached("SELECT decision_id FROM tool_calls WHERE id = ?1")?;

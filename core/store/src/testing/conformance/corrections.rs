@@ -197,6 +197,10 @@ fn tool_calls_stand_until_their_decision_falls(store: &dyn Store) {
     assert_eq!(standing(), as_stored);
     write(store, |w| w.undo_tool_calls(plan.plan_id, root.decision_id));
     assert_eq!(standing(), as_stored[1..2]);
+    let (changes, calls) = store.view(|r| r.standing_ids(plan.plan_id)).unwrap();
+    let whole = store.view(|r| r.changes(plan.plan_id)).unwrap();
+    assert_eq!(changes, whole.iter().map(|c| c.change_id).collect::<Vec<_>>());
+    assert_eq!(calls, ids[1..2]);
     assert_eq!(
         store.view(|r| r.call_decisions(&[ids[2], ids[1]])),
         Ok(vec![root.decision_id, below.decision_id])

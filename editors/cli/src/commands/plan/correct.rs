@@ -65,6 +65,13 @@ pub fn correct(run: &Run, args: CorrectArgs) -> Outcome {
     // What is added to an applied plan goes its own way.
     let alone = corrected.queued.as_ref().filter(|_| corrected.state == State::Applied);
     let followed = alone.map_or(plan, |queued| queued.child_plan_id);
+    let runs = matches!(corrected.state, State::Queued | State::Processing) && corrected.awaiting.is_none();
+    if !reverts && !runs && followed == plan {
+        // It waits for a person, or has failed: what was added comes when it goes on.
+        out.hint("Next Steps", [format!("agents plan status {plan}"), format!("agents plan tree {plan}")]);
+        out.ok("Append correction queued");
+        return Ok(());
+    }
     let standing = follow::until_pause(run, &engine, followed, since)?;
     if !reverts {
         if followed == plan {
