@@ -175,6 +175,9 @@ pub struct ToolCall {
     pub result: serde_json::Value,
     /// When.
     pub created_at: Timestamp,
+    /// What it did that no sandbox holds and taking it back does not undo, in words such as `network`.
+    #[serde(default)]
+    pub side_effects: Vec<String>,
 }
 
 /// Everything of Execute that stood at a checkpoint, besides the sandboxes.

@@ -23,6 +23,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0007_error_patterns.sql"),
     include_str!("schema/0008_actors.sql"),
     include_str!("schema/0009_model_calls.sql"),
+    include_str!("schema/0010_side_effects.sql"),
 ];
 
 /// The schema version of this program.

@@ -105,6 +105,7 @@ pub(crate) fn scope(engine: &Engine, r: &dyn Reader, facts: &Facts, target: &Dec
         falls.decisions.retain(|id| !enforced(id));
     }
     warn_of_edits(facts, &falls, &mut warnings);
+    warn_of_side_effects(facts, &falls, &mut warnings);
     finish(engine, facts, phase, tier, falls, warnings)
 }
 
@@ -127,6 +128,23 @@ fn warn_of_edits(facts: &Facts, falls: &Falls, warnings: &mut Vec<String>) {
             }
             None => format!("Edits by hand in {files} are taken back too"),
         });
+    }
+}
+
+/// What calls that are taken back did outside of every sandbox stays done (CORR-023).
+fn warn_of_side_effects(facts: &Facts, falls: &Falls, warnings: &mut Vec<String>) {
+    let mut stays: BTreeMap<(&str, &[String]), usize> = BTreeMap::new();
+    for call in facts.calls.iter().filter(|call| !call.side_effects.is_empty()) {
+        if falls.decisions.contains(&call.decision_id) || falls.recalled.contains(&call.decision_id) {
+            *stays.entry((&call.tool, &call.side_effects)).or_default() += 1;
+        }
+    }
+    for ((tool, effects), times) in stays {
+        let calls = if times == 1 { "1 call".to_owned() } else { format!("{times} calls") };
+        warnings.push(format!(
+            "What {calls} of `{tool}` did outside the sandbox stays done ({}), and may be done again",
+            effects.join(", ")
+        ));
     }
 }
 

@@ -76,6 +76,7 @@ impl Worker<'_> {
                     args_hash: args_hash(args),
                     result: serde_json::Value::Null,
                     created_at: clock::now(),
+                    side_effects: Vec::new(),
                 };
                 if let Some(result) = self.carried_out(&call)? {
                     let observation = Observation::Tool { call_id: call.call_id, result };
@@ -88,6 +89,8 @@ impl Worker<'_> {
                     self.refuse_as(run, ToolError::InvalidCallError, why)?;
                     return Ok(true);
                 };
+                let side_effects = tool.facts.capability.side_effects.clone();
+                let call = ToolCall { side_effects, ..call };
                 return self.write_with(run, tool, call, args, (&decision, &decisions), &scene, &plan).await;
             }
             Request::Checkpoint { decision: key, label } => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use agents_actors::scripted::Scripted;
+use agents_domain::correction::ToolCall;
 use agents_domain::plan::Phase;
 use agents_domain::ports::BoxFuture;
 use agents_domain::ports::actor::{Actor, ActorFailure, ActorHost, StepInput, StepOutput};
@@ -274,6 +275,41 @@ fn how_far_a_correction_reaches_is_shown_for_a_resource_that_cannot_be_brought_b
                 assert_eq!(dry["reason"], refused.message.as_str());
             }
         }
+    }
+}
+
+// CORR-023: what no sandbox holds is named before anything is taken back
+#[test]
+fn what_a_tool_did_outside_the_sandbox_is_warned_of_before_a_correction() {
+    let bench = failing(semantic(), 0);
+    let plan = bench.plan("local/act", "trusted");
+    let id = named(&bench, &plan, "How about impl/x?");
+    let store = SqliteStore::open(&bench.dir.path().join("data"), agents_store::Options::default()).unwrap();
+    let call = |n: i64| ToolCall {
+        id: 0,
+        plan_id: plan.parse().unwrap(),
+        call_id: format!("call/{n}"),
+        decision_id: id.as_str().unwrap().parse().unwrap(),
+        tool: "local/notify".to_owned(),
+        args_hash: "0".repeat(64),
+        result: Value::Null,
+        created_at: "2026-01-02T03:04:05.678Z".parse().unwrap(),
+        side_effects: vec!["network".to_owned(), "mail".to_owned()],
+    };
+    for question in ["How about impl/x?", "How about strategy/x?"] {
+        let decision = named(&bench, &plan, question);
+        let ask = json!({
+            "decision": decision, "mode": "revert", "guidance": "Leave alone", "dry_run": true,
+        });
+        let before = bench.ok("plan/correct", ask.clone());
+        if question.contains("impl") {
+            assert_eq!(before["warnings"], json!([]));
+            store.transact(|w| (1..3).try_for_each(|n| w.insert_tool_call(&call(n)))).unwrap();
+        }
+        let dry = bench.ok("plan/correct", ask);
+        let warned = "What 2 calls of `local/notify` did outside the sandbox stays done (network, mail), and may be \
+                      done again";
+        assert!(dry["warnings"].as_array().unwrap().contains(&json!(warned)), "{question}: {dry}");
     }
 }
 

@@ -32,6 +32,7 @@ fn call(row: &Row<'_>) -> rusqlite::Result<ToolCall> {
         args_hash: row.get(5)?,
         result: row.get::<_, Json<_>>(6)?.0,
         created_at: row.get::<_, Parsed<_>>(7)?.0,
+        side_effects: row.get::<_, Json<_>>(8)?.0,
     })
 }
 
@@ -96,7 +97,7 @@ impl CorrectionReads for Tx<'_> {
     fn tool_calls(&self, plan: PlanId) -> StoreResult<Vec<ToolCall>> {
         self.run(|conn| {
             let mut statement = conn.prepare_cached(
-                "SELECT id, plan_id, call_id, decision_id, tool_name, args_hash, result, created_at
+                "SELECT id, plan_id, call_id, decision_id, tool_name, args_hash, result, created_at, side_effects
                  FROM tool_calls WHERE plan_id = ?1 AND NOT undone ORDER BY id",
             )?;
             let rows = statement.query_map([plan.to_string()], call)?;
@@ -194,8 +195,8 @@ impl CorrectionWrites for Tx<'_> {
     fn insert_tool_call(&self, call: &ToolCall) -> StoreResult<()> {
         self.run(|conn| {
             conn.prepare_cached(
-                "INSERT INTO tool_calls (plan_id, call_id, decision_id, tool_name, args_hash, result, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                "INSERT INTO tool_calls (plan_id, call_id, decision_id, tool_name, args_hash, result, created_at, side_effects)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?
             .execute(params![
                 call.plan_id.to_string(),
@@ -205,6 +206,7 @@ impl CorrectionWrites for Tx<'_> {
                 call.args_hash,
                 Json(&call.result),
                 call.created_at.to_string(),
+                Json(&call.side_effects),
             ])?;
             Ok(())
         })

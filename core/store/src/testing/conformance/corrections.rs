@@ -179,6 +179,7 @@ fn tool_calls_stand_until_their_decision_falls(store: &dyn Store) {
         args_hash: "3".repeat(64),
         result: json!({ "edits": 1 }),
         created_at: at(5),
+        side_effects: vec![format!("network {id}")],
     };
     write(store, |w| {
         w.insert_tool_call(&call(1, &root))?;
