@@ -76,7 +76,7 @@ fn what_each_phase_left_is_read_back_by_another_process() {
     assert_eq!(bench.at(&plan), "apply/applied");
     let (here, there) = (views(&bench.engine, &plan), views(&elsewhere(&bench), &plan));
     assert_eq!(there, here);
-    assert_eq!(here[0]["final_validation_results"], json!({ "two": true }), "{:#}", here[0]);
+    assert_eq!(here[0]["final_validation_results"], json!({ "local/two": true }), "{:#}", here[0]);
     let back = json!({ "plan": plan, "checkpoint": checkpoint });
     let refused = elsewhere(&bench).call_json("plan/rollback", back.clone()).unwrap_err();
     assert_eq!(refused.message, bench.err("plan/rollback", back).message);
