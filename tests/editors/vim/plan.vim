@@ -106,29 +106,28 @@ func! ale#util#Input(message, value)
   return ''
 endfunc
 
-for s:nth in range(12)
-  if s:Standing() !~# '+decision$'
-    break
-  endif
-  call s:Wait('a question is shown', {-> s:Waiting()})
-  let s:before = map(s:Waiting(), {_, one -> one.text})
-  call s:Choose('Answer .*(proposed)')
-  call s:Wait('the answer is taken', {-> s:Standing() !~# '+nothing$' && (s:Standing() !~# '+decision$' || map(s:Waiting(), {_, one -> one.text}) != s:before)},
-        \ {-> s:Standing() . ' ' . string(s:Waiting())})
-endfor
-if s:Standing() =~# '+execute_approval$'
-  call s:Cli('plan', 'execute', s:plan)
-endif
-for s:nth in range(12)
-  if s:Standing() ==# 'execute/complete+apply_approval'
-    break
-  endif
-  call s:Wait('a question of Execute is shown', {-> s:Waiting()}, {-> s:Standing()})
-  let s:before = map(s:Waiting(), {_, one -> one.text})
-  call s:Choose('Answer .*(proposed)')
-  call s:Wait('the answer is taken', {-> s:Standing() !~# '+nothing$' && (s:Standing() !~# '+decision$' || map(s:Waiting(), {_, one -> one.text}) != s:before)},
-        \ {-> s:Standing() . ' ' . string(s:Waiting())})
-endfor
+func s:Rests()
+  return s:Standing() !~# '+nothing$'
+endfunc
+
+" Takes what is proposed for each question, until the plan can be applied.
+func s:Settle()
+  for nth in range(12)
+    call s:Wait('the plan rests', {-> s:Rests()}, {-> s:Standing()})
+    if s:Standing() ==# 'execute/complete+apply_approval'
+      return
+    elseif s:Standing() =~# '+execute_approval$'
+      call s:Cli('plan', 'execute', s:plan)
+      continue
+    endif
+    call s:Wait('a question is shown', {-> s:Waiting()}, {-> s:Standing()})
+    let before = map(s:Waiting(), {_, one -> one.text})
+    call s:Choose('Answer .*(proposed)')
+    call s:Wait('the answer is taken', {-> s:Rests() && (s:Standing() !~# '+decision$' || map(s:Waiting(), {_, one -> one.text}) != before)},
+          \ {-> s:Standing() . ' ' . string(s:Waiting())})
+  endfor
+endfunc
+call s:Settle()
 call s:Check('all was answered in the editor', s:Standing() ==# 'execute/complete+apply_approval', s:Standing())
 
 call cursor(6, 5)
@@ -146,8 +145,15 @@ call s:Check('hover tells the decision that will change the line', s:told =~# 'F
 pclose
 call s:Check('the file is untouched', readfile(s:file)[0] ==# 'import os')
 
+call s:Choose('Correct: choose "Leave alone"')
+call s:Wait('the correction began', {-> s:Cli('plan', 'status', s:plan)['attempt'] == 2}, {-> s:Standing()})
+call s:Settle()
+let s:patch = s:Cli('plan', 'diff', s:plan)['files'][0]['patch']
+call s:Check('another choice for the decision behind a line: its change is gone, the other is there',
+      \ s:patch !~# '-import os' && s:patch =~# '+    print("hello"', s:patch)
+
 call s:Choose('Apply plan')
 call s:Wait('the plan is applied by a code action', {-> s:Standing() ==# 'apply/applied+nothing'}, {-> s:Standing()})
-call s:Check('the file is as decided', readfile(s:file)[0] ==# 'import sys', readfile(s:file))
+call s:Check('the file is as decided', readfile(s:file)[0] ==# 'import os' && readfile(s:file)[5] !~# 'f"', readfile(s:file))
 call s:Say('Vim: all of this holds')
 qall!

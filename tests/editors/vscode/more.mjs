@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { until } from './person.mjs';
 
 /** `desk`: the person, what the command line says, and how facts are told. */
-export async function lookAround({ person, cli, plan, check, repo }) {
+export async function lookAround({ person, cli, plan, check }) {
   const { page } = person;
   const closeAll = () => person.command('View: Close All Editors');
 
@@ -42,22 +42,6 @@ export async function lookAround({ person, cli, plan, check, repo }) {
   await page.locator('.gettingStartedContainer', { hasText: 'Get the program' }).first().waitFor();
   check('the walkthrough opens at its steps', true);
   await person.look('walkthrough');
-
-  await closeAll();
-  writeFileSync(join(repo, 'notes.md'), `# Notes\n\nThe plan is ${plan}.\n`);
-  await person.open('notes.md');
-  const link = page.locator('.view-line .detected-link', { hasText: plan }).first();
-  await link.waitFor();
-  check('an id in markdown is a link', true);
-  await page.keyboard.down('Control');
-  await link.click();
-  await page.keyboard.up('Control');
-  await page.locator('.view-line', { hasText: `Plan ${plan}` }).first().waitFor();
-  await person.lens('explain').waitFor();
-  check('it leads to the page of the plan, whose lines have lenses', true);
-  await person.look('plan-text');
-  await closeAll();
-  execFileSync('rm', ['-f', join(repo, 'notes.md')]);
 }
 
 const servers = () => {
@@ -133,4 +117,25 @@ export async function takeBackAndGiveUp({ person, cli, plan, check, world, rests
   await until('a child plan adds to it', () => cli('plan', 'list').plans.length > plans || rests(), () => cli('plan', 'list').plans);
   check('a fix is appended to a decision of an applied plan', cli('plan', 'list').plans.length > plans, cli('plan', 'list').plans);
   await person.look('appended');
+}
+
+/** From an id in a text to the page of the plan. */
+export async function followLinks({ person, plan, check, repo }) {
+  const { page } = person;
+  const closeAll = () => person.command('View: Close All Editors');
+  await closeAll();
+  writeFileSync(join(repo, 'notes.md'), `# Notes\n\nThe plan is ${plan}.\n`);
+  await person.open('notes.md');
+  const link = page.locator('.view-line .detected-link', { hasText: plan }).first();
+  await link.waitFor();
+  check('an id in markdown is a link', true);
+  await page.keyboard.down('Control');
+  await link.click();
+  await page.keyboard.up('Control');
+  await page.locator('.view-line', { hasText: `Plan ${plan}` }).first().waitFor();
+  await person.lens('explain').waitFor();
+  check('it leads to the page of the plan, whose lines have lenses', true);
+  await person.look('plan-text');
+  await closeAll();
+  execFileSync('rm', ['-f', join(repo, 'notes.md')]);
 }

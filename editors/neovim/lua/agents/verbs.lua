@@ -303,6 +303,8 @@ function M.take_over()
   vim.lsp.commands['agents.plan.status'] = verb('tree')
   vim.lsp.commands['agents.decision.answer'] = with(function(params) decision.answer(nil, params.decision) end)
   vim.lsp.commands['agents.plan.apply'] = verb('apply')
+  vim.lsp.commands['agents.plan.revert'] = verb('revert')
+  vim.lsp.commands['agents.plan.rollback'] = with(function(params) M.run('rollback', { params.plan, params.checkpoint }) end)
 end
 
 return M
