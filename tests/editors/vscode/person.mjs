@@ -69,14 +69,15 @@ export class Person {
     const row = page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first();
     for (let tries = 0; ; tries += 1) {
       await this.press('Escape', 'F1');
-      await page.locator('.quick-input-widget input').first().fill(`>${title}`);
       try {
+        // A busy editor may not have seen the key.
+        await page.locator('.quick-input-widget input').first().fill(`>${title}`, { timeout: 4000 });
         await row.waitFor({ timeout: 4000 });
         // What opens meanwhile may take the list away.
         await row.click({ timeout: 4000 });
         return;
       } catch (error) {
-        if (tries === 15) throw error;
+        if (tries === 30) throw error;
       }
     }
   }
