@@ -23,6 +23,8 @@ pub enum ErrorKind {
     PlanError,
     /// The method does not exist.
     OperationNotFound,
+    /// This version does not have it.
+    NotAvailable,
     /// A model provider failed.
     Provider,
     /// The database is missing, damaged, newer, or locked.
@@ -49,6 +51,7 @@ impl ErrorKind {
             Self::BudgetExceeded => "BUDGET_EXCEEDED",
             Self::PlanError => "PLAN_ERROR",
             Self::OperationNotFound => "OPERATION_NOT_FOUND",
+            Self::NotAvailable => "NOT_AVAILABLE",
             Self::Provider => "PROVIDER",
             Self::Database => "DATABASE",
             Self::Network => "NETWORK",
@@ -67,6 +70,7 @@ impl ErrorKind {
             Self::Usage => 400,
             Self::BudgetExceeded => 402,
             Self::PlanError => 521,
+            Self::NotAvailable => 501,
             Self::Provider => 520,
             Self::Database => 522,
             Self::Network => 524,
@@ -84,7 +88,7 @@ impl ErrorKind {
             Self::BudgetExceeded => -32006,
             Self::PlanError => -32008,
             Self::ValidationFailed | Self::Usage => -32602,
-            Self::OperationNotFound => -32601,
+            Self::OperationNotFound | Self::NotAvailable => -32601,
             _ => -32603,
         }
     }

@@ -71,7 +71,34 @@ pub struct ResourceType {
     pub writable: bool,
     /// What it is, for people.
     pub description: &'static str,
+    /// What registering one takes.
+    pub arguments: &'static [TypeArgument],
+    /// The types that are discovered in one.
+    pub children: &'static [&'static str],
 }
+
+/// Something that registering a resource takes.
+#[derive(Debug, Clone, Copy)]
+pub struct TypeArgument {
+    /// The option, without dashes.
+    pub name: &'static str,
+    /// `path` or `string`.
+    pub kind: &'static str,
+    /// It must be given.
+    pub required: bool,
+    /// What it is, for people.
+    pub description: &'static str,
+}
+
+const PATH: TypeArgument =
+    TypeArgument { name: "path", kind: "path", required: true, description: "Its directory" };
+
+const BRANCH: TypeArgument = TypeArgument {
+    name: "branch",
+    kind: "string",
+    required: false,
+    description: "The branch plans work on; the one checked out unless given",
+};
 
 /// The built-in types in use.
 pub const RESOURCE_TYPES: [ResourceType; 3] = [
@@ -81,6 +108,8 @@ pub const RESOURCE_TYPES: [ResourceType; 3] = [
         strategy: SandboxStrategy::GitWorktree,
         writable: true,
         description: "A checked-out git repository",
+        arguments: &[PATH, BRANCH],
+        children: &["git"],
     },
     ResourceType {
         name: "git",
@@ -88,6 +117,8 @@ pub const RESOURCE_TYPES: [ResourceType; 3] = [
         strategy: SandboxStrategy::None,
         writable: false,
         description: "The repository data of a checkout",
+        arguments: &[],
+        children: &[],
     },
     ResourceType {
         name: "fs-directory",
@@ -95,6 +126,8 @@ pub const RESOURCE_TYPES: [ResourceType; 3] = [
         strategy: SandboxStrategy::CopyOnWrite,
         writable: true,
         description: "A directory of files",
+        arguments: &[PATH],
+        children: &[],
     },
 ];
 

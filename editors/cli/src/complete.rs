@@ -102,6 +102,9 @@ const VALUES: &[(&str, &str, Values)] = &[
     ("resource *", "name", RESOURCES),
     ("*", "resource", RESOURCES),
     ("*", "resources", RESOURCES),
+    ("*", "include_resource", RESOURCES),
+    ("*", "exclude_resource", RESOURCES),
+    ("*", "execution_environment", RESOURCES),
     ("*", "parent", RESOURCES),
     ("*", "child", RESOURCES),
     ("*", "action", ACTIONS),
@@ -387,6 +390,25 @@ mod tests {
         "value",
         "install_completion",
         "show_completion",
+        "include_path",
+        "exclude_path",
+        "hot_max_tokens",
+        "warm_max_decisions",
+        "cold_max_decisions",
+        "query_limit",
+        "max_file_size",
+        "max_total_size",
+        "summary_max_tokens",
+        "strategy",
+        "default_breadth",
+        "default_depth",
+        "depth_gradient",
+        "skeleton_ratio",
+        "focus",
+        "breadth",
+        "depth",
+        "budget",
+        "url",
     ];
 
     fn leaves(command: &clap::Command, path: &str, found: &mut Vec<(String, clap::Command)>) {
@@ -409,6 +431,7 @@ mod tests {
             for arg in leaf.get_arguments().filter(|arg| arg.get_action().takes_values()) {
                 let id = arg.get_id().as_str();
                 let own = OWN_WORDS.contains(&id)
+                    || (id == "name" && ["server", "persona"].iter().any(|group| path.starts_with(group)))
                     || (id == "name" && (path.ends_with("add") || path.ends_with("create")));
                 let known = arg.get_possible_values().len() + usize::from(values_of(&path, arg).is_some());
                 if known == 0 && !own {

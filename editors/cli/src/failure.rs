@@ -61,6 +61,7 @@ mod tests {
             K::BudgetExceeded,
             K::PlanError,
             K::OperationNotFound,
+            K::NotAvailable,
             K::Provider,
             K::Database,
             K::Network,

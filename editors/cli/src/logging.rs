@@ -1,8 +1,12 @@
 //! Logs: what `-v` and the configuration ask for, to stderr and to a file, never mixed into the output.
 
+mod redacting;
+mod rotate;
+
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::SystemTime;
 
 use agents_config::Config;
 use agents_domain::{Error, ErrorKind};
@@ -12,6 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
 use crate::spawn::open_log;
+use redacting::Redacting;
 
 /// The file below the log directory.
 const FILE: &str = "cleveragents.log";
@@ -25,6 +30,8 @@ pub struct Plan {
     pub terminal: Option<Stream>,
     /// To this file, as JSON lines.
     pub file: Option<PathBuf>,
+    /// For so many days.
+    pub keep_days: u64,
 }
 
 /// A place for readable log lines.
@@ -80,6 +87,7 @@ impl Plan {
             level,
             terminal: (on && to_terminal).then_some(stream),
             file: to_file.then(|| folder.join(FILE)),
+            keep_days: u64::try_from(config.integer("core.log.retention-days", None)).unwrap_or_default(),
         }
     }
 
@@ -104,7 +112,11 @@ impl Plan {
         }
         let file = match &self.file {
             None => None,
-            Some(path) => Some(fmt::layer().json().with_writer(Mutex::new(opened(path)?))),
+            Some(path) => {
+                // A log that cannot be put aside goes on as it is.
+                let _ = rotate::rotate(path, self.keep_days, SystemTime::now());
+                Some(fmt::layer().json().with_writer(Mutex::new(Redacting(opened(path)?))))
+            }
         };
         let terminal: Option<(Box<dyn Write + Send>, bool)> = match &self.terminal {
             None => None,
@@ -112,8 +124,9 @@ impl Plan {
             Some(Stream::Stdout) => Some((Box::new(io::stdout()), io::stdout().is_terminal())),
             Some(Stream::Path(path)) => Some((Box::new(opened(path)?), false)),
         };
-        let terminal =
-            terminal.map(|(writer, colored)| fmt::layer().with_ansi(colored).with_writer(Mutex::new(writer)));
+        let terminal = terminal.map(|(writer, colored)| {
+            fmt::layer().with_ansi(colored).with_writer(Mutex::new(Redacting(writer)))
+        });
         let layers = tracing_subscriber::registry()
             .with(file.with_filter(self.level))
             .with(terminal.with_filter(self.level));
@@ -132,7 +145,7 @@ pub fn start_plain(level: LevelFilter, file: Option<&Path>) -> Result<(), Error>
         None => Box::new(io::stderr()),
         Some(path) => Box::new(opened(path)?),
     };
-    let layer = fmt::layer().with_ansi(false).with_writer(Mutex::new(writer)).with_filter(level);
+    let layer = fmt::layer().with_ansi(false).with_writer(Mutex::new(Redacting(writer))).with_filter(level);
     let _ = tracing_subscriber::registry().with(layer).try_init();
     Ok(())
 }
@@ -155,7 +168,7 @@ mod tests {
         assert_eq!(levels[..6], expected);
         assert_eq!(levels[6..], [Some(L::TRACE), Some(L::TRACE)]);
         let config = Config::defaults(Path::new("/data"));
-        assert_eq!(Plan::new(0, &config), Plan { level: L::OFF, terminal: None, file: None });
+        assert_eq!(Plan::new(0, &config), Plan { level: L::OFF, terminal: None, file: None, keep_days: 30 });
     }
 
     // CLI-013

@@ -20,7 +20,7 @@ pub const KEYS: &[Key] = &[
     Key::new("core.log.file-enabled", Boolean, Is(true), "CLEVERAGENTS_LOG_FILE_ENABLED", "Write log files").in_effect(),
     Key::new("core.log.terminal", Choice(&["auto", "always", "never"]), Word("auto"), "CLEVERAGENTS_LOG_TERMINAL", "When to log to the terminal; auto only with -v").in_effect(),
     Key::new("core.log.terminal-stream", Text, Word("stderr"), "CLEVERAGENTS_LOG_TERMINAL_STREAM", "stderr, stdout, or the path of a file or device").in_effect(),
-    Key::new("core.log.retention-days", Integer(0), Whole(30), "CLEVERAGENTS_LOG_RETENTION_DAYS", "Days a log file is kept"),
+    Key::new("core.log.retention-days", Integer(0), Whole(30), "CLEVERAGENTS_LOG_RETENTION_DAYS", "Days a log file is kept").in_effect(),
     Key::new("core.backup.dir", Path, InDataDir("backups"), "CLEVERAGENTS_BACKUP_DIR", "Where backups go").in_effect(),
     Key::new("core.backup.retention-days", Integer(0), Whole(7), "CLEVERAGENTS_BACKUP_RETENTION_DAYS", "Days a backup is kept").in_effect(),
     Key::new("core.cache.dir", Path, InDataDir("cache"), "CLEVERAGENTS_CACHE_DIR", "What can be fetched or made again"),

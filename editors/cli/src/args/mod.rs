@@ -11,6 +11,7 @@ mod registry;
 mod system;
 #[cfg(test)]
 mod tests;
+mod unavailable;
 mod validation;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -32,9 +33,11 @@ pub use registry::{
     ActionCommand, ActionListArgs, ActionStateArg, ConfigFileArgs, LogLevel, LspAddArgs, LspCheckArgs,
     LspCommand, LspDetectArgs, LspIndexArgs, LspInstallArgs, LspListArgs, LspPoolArgs, LspServeArgs,
     NameArgs, ProjectCommand, ProjectCreateArgs, ProjectDeleteArgs, ProjectLinkArgs, ProjectListArgs,
-    ProjectUnlinkArgs, RemoveArgs, ResourceAddArgs, ResourceCommand, ResourceListArgs,
+    ProjectUnlinkArgs, RemoveArgs, ResourceAddArgs, ResourceCommand, ResourceInspectArgs, ResourceListArgs,
+    ResourceTreeArgs, ResourceTypeCommand,
 };
 pub use system::{ConfigCommand, ConfigGetArgs, ConfigListArgs, ConfigSetArgs, DiagnosticsArgs};
+pub use unavailable::{ContextCommand, EnvironmentArgs, PersonaCommand, ServerCommand, TuiArgs};
 pub use validation::{
     ToolCommand, ToolListArgs, ToolTypeArg, ValidationAddArgs, ValidationAttachArgs, ValidationCommand,
     ValidationDetachArgs, expand,
@@ -154,6 +157,18 @@ pub enum Command {
     /// Make plans, follow them, see why they do what they do, and apply them.
     #[command(subcommand, arg_required_else_help = true)]
     Plan(PlanCommand),
+    /// Pin what a project's actors always see (not in this version).
+    #[command(subcommand, arg_required_else_help = true)]
+    Context(ContextCommand),
+    /// Work with a server (not in this version).
+    #[command(subcommand, arg_required_else_help = true)]
+    Server(ServerCommand),
+    /// Work in a terminal interface (not in this version).
+    #[command(after_help = "Examples:\n  agents tui\n  agents tui web")]
+    Tui(TuiArgs),
+    /// Personas of the terminal interface (not in this version).
+    #[command(subcommand, arg_required_else_help = true)]
+    Persona(PersonaCommand),
     /// Set, show and list configuration keys.
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
@@ -210,6 +225,11 @@ impl Command {
             Command::AutomationProfile(command) => command.path(),
             Command::Plan(command) => command.path(),
             Command::Config(command) => command.path(),
+            Command::Context(command) => command.path(),
+            Command::Server(command) => command.path(),
+            Command::Tui(TuiArgs { command: Some(_) }) => "tui web",
+            Command::Tui(_) => "tui",
+            Command::Persona(command) => command.path(),
             Command::Help(_) => "help",
             Command::PlanWorker { .. } => "plan-worker",
         }

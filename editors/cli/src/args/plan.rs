@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::Yes;
+use super::{EnvironmentArgs, Yes};
 
 /// `agents plan`.
 #[derive(Debug, Subcommand)]
@@ -192,6 +192,9 @@ pub struct UseArgs {
     /// The actor that reconciles invariants, instead of the action's.
     #[arg(long, value_name = "ACTOR")]
     pub invariant_actor: Option<String>,
+    /// Where its commands run.
+    #[command(flatten)]
+    pub environment: EnvironmentArgs,
     /// Return at once; the plan goes on in the background.
     #[arg(long)]
     pub detach: bool,

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use super::Yes;
+use super::unavailable::{LinkChildArgs, ProjectContextCommand, UnavailableAddArgs, UnlinkChildArgs};
 
 /// `agents resource`.
 #[derive(Debug, Subcommand)]
@@ -26,17 +27,113 @@ Examples:
         after_help = "Examples:\n  agents resource remove local/repo\n  agents resource remove --yes local/repo"
     )]
     Remove(RemoveArgs),
+    /// Show the files of a resource, or one of them.
+    #[command(after_help = "\
+Examples:
+  agents resource inspect local/repo
+  agents resource inspect --file src/app.py local/repo")]
+    Inspect(ResourceInspectArgs),
+    /// Show the resources below a resource.
+    #[command(after_help = "\
+Examples:
+  agents resource tree local/repo
+  agents resource tree --depth 1 --type git local/repo")]
+    Tree(ResourceTreeArgs),
+    /// Look at the types of resources.
+    #[command(subcommand, arg_required_else_help = true)]
+    Type(ResourceTypeCommand),
+    /// Link a resource below another by hand (not in this version).
+    #[command(after_help = "Examples:\n  agents resource link-child local/api local/web")]
+    LinkChild(LinkChildArgs),
+    /// Unlink a resource from another (not in this version).
+    #[command(after_help = "Examples:\n  agents resource unlink-child --yes local/api local/web")]
+    UnlinkChild(UnlinkChildArgs),
+    /// Stop a container (not in this version).
+    #[command(after_help = "Examples:\n  agents resource stop --yes local/box")]
+    Stop(RemoveArgs),
+    /// Build a container anew (not in this version).
+    #[command(after_help = "Examples:\n  agents resource rebuild --yes local/box")]
+    Rebuild(RemoveArgs),
 }
 
 impl ResourceCommand {
-    pub(super) fn path(&self) -> &'static str {
+    pub(crate) fn path(&self) -> &'static str {
         match self {
             Self::Add(_) => "resource add",
             Self::List(_) => "resource list",
             Self::Show(_) => "resource show",
             Self::Remove(_) => "resource remove",
+            Self::Inspect(_) => "resource inspect",
+            Self::Tree(_) => "resource tree",
+            Self::Type(command) => command.path(),
+            Self::LinkChild(_) => "resource link-child",
+            Self::UnlinkChild(_) => "resource unlink-child",
+            Self::Stop(_) => "resource stop",
+            Self::Rebuild(_) => "resource rebuild",
         }
     }
+}
+
+/// `agents resource type`.
+#[derive(Debug, Subcommand)]
+pub enum ResourceTypeCommand {
+    /// Register a type of your own (not in this version).
+    #[command(after_help = "Examples:\n  agents resource type add --config bucket.yaml")]
+    Add(UnavailableAddArgs),
+    /// Remove a type of your own (not in this version).
+    #[command(after_help = "Examples:\n  agents resource type remove --yes local/bucket")]
+    Remove(RemoveArgs),
+    /// List the types.
+    #[command(after_help = "Examples:\n  agents resource type list\n  agents resource type list '^git'")]
+    List(ResourceTypeListArgs),
+    /// Show a type: what registering one takes, and what is found in it.
+    #[command(after_help = "Examples:\n  agents resource type show git-checkout")]
+    Show(NameArgs),
+}
+
+impl ResourceTypeCommand {
+    pub(crate) fn path(&self) -> &'static str {
+        match self {
+            Self::Add(_) => "resource type add",
+            Self::Remove(_) => "resource type remove",
+            Self::List(_) => "resource type list",
+            Self::Show(_) => "resource type show",
+        }
+    }
+}
+
+/// What `resource type list` takes.
+#[derive(Debug, Args)]
+pub struct ResourceTypeListArgs {
+    /// Only names that match this regular expression.
+    #[arg(value_name = "REGEX")]
+    pub pattern: Option<String>,
+}
+
+/// What `resource inspect` takes.
+#[derive(Debug, Args)]
+pub struct ResourceInspectArgs {
+    /// Its name or id.
+    pub resource: String,
+    /// Show its files as a tree, as without options.
+    #[arg(long, conflicts_with = "file")]
+    pub tree: bool,
+    /// Show this file; its path from the directory of the resource.
+    #[arg(long, value_name = "PATH")]
+    pub file: Option<String>,
+}
+
+/// What `resource tree` takes.
+#[derive(Debug, Args)]
+pub struct ResourceTreeArgs {
+    /// Its name or id.
+    pub resource: String,
+    /// Levels below it [default: 3].
+    #[arg(short, long, value_name = "N")]
+    pub depth: Option<usize>,
+    /// Only children of this type.
+    #[arg(short, long = "type", value_name = "TYPE")]
+    pub resource_type: Option<String>,
 }
 
 /// What `resource add` takes.
@@ -120,10 +217,13 @@ Examples:
     /// Unlink a resource from a project. It stays registered.
     #[command(after_help = "Examples:\n  agents project unlink-resource local/app local/docs")]
     UnlinkResource(ProjectUnlinkArgs),
+    /// Say what of a project its actors see (not in this version).
+    #[command(subcommand, arg_required_else_help = true)]
+    Context(ProjectContextCommand),
 }
 
 impl ProjectCommand {
-    pub(super) fn path(&self) -> &'static str {
+    pub(crate) fn path(&self) -> &'static str {
         match self {
             Self::Create(_) => "project create",
             Self::List(_) => "project list",
@@ -131,6 +231,7 @@ impl ProjectCommand {
             Self::Delete(_) => "project delete",
             Self::LinkResource(_) => "project link-resource",
             Self::UnlinkResource(_) => "project unlink-resource",
+            Self::Context(command) => command.path(),
         }
     }
 }
@@ -278,7 +379,7 @@ next editor over the same folder takes it, with the project already read.")]
 }
 
 impl LspCommand {
-    pub(super) fn path(&self) -> &'static str {
+    pub(crate) fn path(&self) -> &'static str {
         match self {
             Self::Add(_) => "lsp add",
             Self::List(_) => "lsp list",
@@ -465,7 +566,7 @@ The least a file says:
 }
 
 impl ActionCommand {
-    pub(super) fn path(&self) -> &'static str {
+    pub(crate) fn path(&self) -> &'static str {
         match self {
             Self::Create(_) => "action create",
             Self::List(_) => "action list",

@@ -42,7 +42,7 @@ fn the_definition_is_sound() {
 #[test]
 fn the_commands_of_the_synopsis_are_there() {
     let names: Vec<String> = all().into_iter().map(|(path, _)| path).collect();
-    let expected = "quickstart version info diagnostics init resource:add,list,show,remove \
+    let expected = "quickstart version info diagnostics init resource:add,list,show,remove,inspect,tree,link-child,unlink-child,stop,rebuild \
                     project:create,list,show,delete,link-resource,unlink-resource actor:add,list,show,remove lsp:add,list,show,remove,detect,install,check,index,serve mcp:serve \
                     validation:add,attach,detach tool:list,show,remove action:create,list,show,archive \
                     invariant:add,list,remove automation-profile:add,list,show,remove \
@@ -53,6 +53,8 @@ fn the_commands_of_the_synopsis_are_there() {
             None => vec![format!("agents {group}")],
             Some((group, leaves)) => leaves.split(',').map(|leaf| format!("agents {group} {leaf}")).collect(),
         })
+        .chain(["add", "remove", "list", "show"].map(|leaf| format!("agents resource type {leaf}")))
+        .chain(["set", "show", "inspect", "simulate"].map(|leaf| format!("agents project context {leaf}")))
         .collect();
     let missing: Vec<&String> = expected.iter().filter(|name| !names.contains(name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -147,6 +149,13 @@ fn yes_is_taken_where_a_command_asks_and_nowhere_else() {
         "quickstart",
         "init",
         "resource remove",
+        "resource type remove",
+        "resource unlink-child",
+        "resource stop",
+        "resource rebuild",
+        "context clear",
+        "server remove",
+        "persona remove",
         "project delete",
         "project unlink-resource",
         "lsp remove",

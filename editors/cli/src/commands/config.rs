@@ -7,7 +7,7 @@ use crate::args::{ConfigCommand, ConfigGetArgs, ConfigListArgs, ConfigSetArgs};
 use crate::commands::{json, listed};
 use crate::compose::Mistake;
 use crate::failure::Outcome;
-use crate::output::{Kind, Styled, col, dim, human, id};
+use crate::output::{Kind, Row, Styled, col, dim, human, id};
 use crate::run::Run;
 use crate::surroundings::ThisMachine;
 
@@ -122,9 +122,14 @@ fn list(run: &Run, args: ConfigListArgs) -> Outcome {
         col("value", "Value"),
         col("source", "Source"),
         col("modified", "Modified").kind(Kind::Flag),
+        col("in_effect", "Effect"),
     ];
     let table = out.table(None, "Config", columns);
-    table.rows(&data["settings"]).when_empty("settings", &["agents config list"]);
+    for (row, setting) in data["settings"].as_array().into_iter().flatten().zip(&found.settings) {
+        let effect = if setting.in_effect { "yes".into() } else { dim("not yet") };
+        table.row(Row::from(row.clone()).show("in_effect", effect));
+    }
+    table.when_empty("settings", &["agents config list"]);
     drop(table);
     let names =
         |names: &Option<Vec<String>>| names.as_ref().map_or_else(|| dim("none"), |n| n.join(", ").into());

@@ -7,7 +7,7 @@ use agents_engine::Engine;
 use agents_engine::operations::system::{Check, Database, RunOutput, Situation, Status, diagnose};
 
 use crate::args::DiagnosticsArgs;
-use crate::commands::{bullets, json};
+use crate::commands::{bullets, json, unavailable};
 use crate::compose::Mistake;
 use crate::failure::Outcome;
 use crate::output::human::counted;
@@ -33,7 +33,7 @@ pub fn run(run: &Run, mistake: Option<&Mistake>, args: &DiagnosticsArgs) -> Outc
         database,
         surroundings: &ThisMachine,
     };
-    let found = diagnose(&situation, vec![terminal(&Caps::detect())], args.cleanup);
+    let found = diagnose(&situation, vec![unavailable::check(), terminal(&Caps::detect())], args.cleanup);
     show(run, &found)?;
     if args.cleanup {
         tell_unclean(run, &engine);

@@ -17,6 +17,7 @@ mod project;
 mod quickstart;
 mod resource;
 mod tool;
+pub mod unavailable;
 mod validation;
 pub mod version;
 pub mod worker;
@@ -50,6 +51,9 @@ pub fn run(run: &Run, command: Command) -> Outcome {
         Command::AutomationProfile(command) => automation_profile::run(run, command),
         Command::Plan(command) => plan::run(run, command),
         Command::Config(command) => config::run(run, command),
+        Command::Context(_) | Command::Server(_) | Command::Tui(_) | Command::Persona(_) => {
+            unavailable::refuse(command.path())
+        }
         Command::Diagnostics(args) => diagnostics::run(run, None, &args),
         Command::Init(args) => init::run(run, None, args),
         Command::Help(args) => help::run(run, args),

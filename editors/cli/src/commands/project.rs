@@ -8,7 +8,7 @@ use crate::args::{
     NameArgs, ProjectCommand, ProjectCreateArgs, ProjectDeleteArgs, ProjectLinkArgs, ProjectListArgs,
     ProjectUnlinkArgs,
 };
-use crate::commands::{json, listed, text};
+use crate::commands::{json, listed, text, unavailable};
 use crate::failure::Outcome;
 use crate::output::human::counted;
 use crate::output::{Kind, Output, col, dim, human, id, own};
@@ -22,6 +22,7 @@ pub fn run(run: &Run, command: ProjectCommand) -> Outcome {
         ProjectCommand::Delete(args) => delete(run, args),
         ProjectCommand::LinkResource(args) => link(run, args),
         ProjectCommand::UnlinkResource(args) => unlink(run, args),
+        ProjectCommand::Context(_) => unavailable::refuse(command.path()),
     }
 }
 

@@ -1,12 +1,17 @@
 //! `agents resource`.
 
+mod look;
+mod types;
+
 use std::collections::BTreeMap;
 
 use agents_engine::operations::resource::{Add, List, Remove, Show};
 use serde_json::Value;
 
-use crate::args::{NameArgs, RemoveArgs, ResourceAddArgs, ResourceCommand, ResourceListArgs};
-use crate::commands::{bullets, json, listed, text};
+use crate::args::{
+    NameArgs, RemoveArgs, ResourceAddArgs, ResourceCommand, ResourceListArgs, ResourceTypeCommand,
+};
+use crate::commands::{bullets, json, listed, text, unavailable};
 use crate::compose;
 use crate::failure::Outcome;
 use crate::output::human::counted;
@@ -19,6 +24,15 @@ pub fn run(run: &Run, command: ResourceCommand) -> Outcome {
         ResourceCommand::List(args) => list(run, args),
         ResourceCommand::Show(args) => show(run, args),
         ResourceCommand::Remove(args) => remove(run, args),
+        ResourceCommand::Inspect(args) => look::inspect(run, args),
+        ResourceCommand::Tree(args) => look::tree(run, args),
+        ResourceCommand::Type(ResourceTypeCommand::List(args)) => types::list(run, args.pattern),
+        ResourceCommand::Type(ResourceTypeCommand::Show(args)) => types::show(run, args.name),
+        ResourceCommand::Type(ResourceTypeCommand::Add(_) | ResourceTypeCommand::Remove(_))
+        | ResourceCommand::LinkChild(_)
+        | ResourceCommand::UnlinkChild(_)
+        | ResourceCommand::Stop(_)
+        | ResourceCommand::Rebuild(_) => unavailable::refuse(command.path()),
     }
 }
 

@@ -35,6 +35,8 @@ pub enum ErrorCode {
     PlanError,
     /// An operation that this program does not have.
     OperationNotFound,
+    /// A part of the product that this version does not have.
+    NotAvailable,
     /// A file or directory could not be read or written.
     Io,
     /// Anything else.
@@ -43,7 +45,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes.
-    pub const ALL: [ErrorCode; 17] = [
+    pub const ALL: [ErrorCode; 18] = [
         ErrorCode::NotFound,
         ErrorCode::AlreadyExists,
         ErrorCode::ValidationFailed,
@@ -59,6 +61,7 @@ impl ErrorCode {
         ErrorCode::BudgetExceeded,
         ErrorCode::PlanError,
         ErrorCode::OperationNotFound,
+        ErrorCode::NotAvailable,
         ErrorCode::Io,
         ErrorCode::Internal,
     ];
@@ -81,6 +84,7 @@ impl ErrorCode {
             ErrorCode::BudgetExceeded => "BUDGET_EXCEEDED",
             ErrorCode::PlanError => "PLAN_ERROR",
             ErrorCode::OperationNotFound => "OPERATION_NOT_FOUND",
+            ErrorCode::NotAvailable => "NOT_AVAILABLE",
             ErrorCode::Io => "IO",
             ErrorCode::Internal => "INTERNAL",
         }
@@ -95,6 +99,7 @@ impl ErrorCode {
             ErrorCode::Usage => 400,
             ErrorCode::BudgetExceeded => 402,
             ErrorCode::PlanError => 521,
+            ErrorCode::NotAvailable => 501,
             ErrorCode::Unauthenticated => 401,
             ErrorCode::Forbidden => 403,
             ErrorCode::RateLimited => 429,

@@ -4,6 +4,7 @@ use agents_engine::OperationInfo;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
+use crate::commands::unavailable;
 use crate::output::ErrorCode;
 
 /// The schema of one command.
@@ -37,10 +38,12 @@ pub fn schemas() -> Vec<Schema> {
     written
         .map(|(command, leaf)| {
             let about = leaf.get_about().map(ToString::to_string).unwrap_or_default();
-            let schema = match command.as_str() {
-                "plan follow" => event(document(&command, &about, Vec::new())),
-                _ => document(&command, &about, data(&command)),
-            };
+            let mut schema = document(&command, &about, data(&command));
+            if command == "plan follow" {
+                schema = event(schema);
+            } else if unavailable::is_missing(&command) {
+                schema["properties"]["status"] = json!({ "const": "error" });
+            }
             Schema { command, schema }
         })
         .collect()

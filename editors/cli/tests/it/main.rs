@@ -15,6 +15,7 @@ mod processes;
 mod quickstart;
 mod reference;
 mod registry;
+mod robust;
 mod shell;
 mod system;
 mod terminal;

@@ -1,8 +1,14 @@
 //! Operations on resources.
 
 mod add;
+mod inspect;
+mod tree;
+mod types;
 
 pub use add::{Add, AddOutput};
+pub use inspect::{Inspect, InspectOutput};
+pub use tree::{Tree, TreeOutput};
+pub use types::{TypeList, TypeListOutput, TypeShow, TypeShowOutput};
 
 use std::collections::HashSet;
 

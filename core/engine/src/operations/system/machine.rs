@@ -19,7 +19,7 @@ const LOW: u64 = 1 << 30;
 const FULL: u64 = 16 << 20;
 
 /// Bytes for people: `312 MB`, `2.1 GB`.
-pub(super) fn bytes(n: u64) -> String {
+pub(in crate::operations) fn bytes(n: u64) -> String {
     const UNITS: [(&str, f64); 3] = [("GB", 1073741824.0), ("MB", 1048576.0), ("KB", 1024.0)];
     let size = n as f64;
     match UNITS.iter().find(|(_, unit)| size >= *unit) {

@@ -4,7 +4,7 @@ mod checks;
 mod git_notes;
 mod init;
 mod leftovers;
-mod machine;
+pub(super) mod machine;
 mod rules;
 
 pub use git_notes::{GitNotes, share_notes};

@@ -6,8 +6,8 @@ use agents_engine::operations::plan::{Cancel, Execute, Prompt, Revert, StatusOut
 use serde_json::Value;
 
 use super::pause::{conclude, detached, refresh};
-use crate::args::{CancelArgs, PromptArgs, RevertArgs, StartArgs, UseArgs};
-use crate::commands::{bullets, json, optional, text, texts};
+use crate::args::{CancelArgs, EnvironmentArgs, PromptArgs, RevertArgs, StartArgs, UseArgs};
+use crate::commands::{bullets, json, optional, text, texts, unavailable};
 use crate::failure::Outcome;
 use crate::follow;
 use crate::output::{Kind, Output, Styled, col, dim, id, own};
@@ -17,6 +17,10 @@ use crate::run::Run;
 const INPUT: usize = 60;
 
 pub fn make(run: &Run, args: UseArgs) -> Outcome {
+    let EnvironmentArgs { execution_environment, execution_env_priority } = &args.environment;
+    if execution_environment.is_some() || execution_env_priority.is_some() {
+        return unavailable::refuse("plan use --execution-environment");
+    }
     let detach = args.detach;
     let wanted = Use {
         action: args.action,
