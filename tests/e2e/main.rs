@@ -1,6 +1,6 @@
 //! Whole-program tests: the real binary in a home of its own, on real repositories.
 //!
-//! `builtins` are the other built-in actors, `servers` works with real language servers, `proxied` has an
+//! `builtins` are the other built-in actors, `skills` gives actors MCP servers and Agent Skills, `servers` works with real language servers, `proxied` has an
 //! editor in front of them, `tools` lends them to actors and to
 //! other agents, `invariants` with what plans keep to, `faulty` with one that misbehaves, `validations` with what stops a plan,
 //! `repositories` with checkouts that are hard to handle, `warm` keeps servers for the next editor, `plain` reads what people read, `faults` with killed
@@ -18,6 +18,7 @@ mod plain;
 mod proxied;
 mod repositories;
 mod servers;
+mod skills;
 mod support;
 mod tools;
 mod validations;

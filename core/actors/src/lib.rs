@@ -22,6 +22,7 @@ mod check;
 mod common;
 mod fixer;
 pub mod graph;
+pub mod mcp;
 pub mod models;
 mod reconcile;
 mod rename;

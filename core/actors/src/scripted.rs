@@ -16,6 +16,7 @@
 
 use std::collections::BTreeMap;
 
+use agents_domain::QualifiedName;
 use agents_domain::language_server::binding::Lent;
 use agents_domain::plan::{Phase, PhaseSummary};
 use agents_domain::ports::BoxFuture;
@@ -41,6 +42,9 @@ pub struct Script {
     /// See `lsp`.
     #[serde(default)]
     pub lsp_capabilities: Value,
+    /// The skills whose tools it may call, as in an actor's definition.
+    #[serde(default)]
+    pub skills: Vec<QualifiedName>,
     /// The steps that estimate, when it is the estimation actor.
     #[serde(default)]
     pub estimate: Vec<Step>,
@@ -105,6 +109,10 @@ pub struct Expect {
     pub findings: Option<Value>,
     /// The validations that will be run.
     pub validations: Option<Value>,
+    /// The names of the tools it may call, all of them besides those of language servers and those that come with the program.
+    pub tools: Option<Vec<String>>,
+    /// The names of the Agent Skills it may follow.
+    pub agent_skills: Option<Vec<String>>,
     /// The whole texts of files of the first workspace, by path; `null` for a file that is not there.
     pub files: std::collections::BTreeMap<String, Option<String>>,
 }
@@ -124,6 +132,15 @@ impl Scripted {
     /// Plays the script in the plan's argument `script`: the JSON itself or a text that holds it.
     pub fn from_arguments() -> Self {
         Self::default()
+    }
+
+    /// The script as far as it can be read.
+    fn script_of(&self, arguments: &BTreeMap<String, Value>) -> Value {
+        match self.script.as_ref().or_else(|| arguments.get("script")) {
+            Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_default(),
+            Some(script) => script.clone(),
+            None => Value::Null,
+        }
     }
 
     fn play(&self, input: &StepInput, host: &dyn ActorHost) -> Result<StepOutput, ActorFailure> {
@@ -188,13 +205,12 @@ impl Actor for Scripted {
         Box::pin(async move { self.play(&input, host) })
     }
 
+    fn skills(&self, arguments: &BTreeMap<String, Value>) -> Vec<QualifiedName> {
+        serde_json::from_value(self.script_of(arguments)["skills"].take()).unwrap_or_default()
+    }
+
     fn lent(&self, arguments: &BTreeMap<String, Value>) -> Result<Lent, String> {
-        let script = self.script.as_ref().or_else(|| arguments.get("script"));
-        let script = match script {
-            Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_default(),
-            Some(script) => script.clone(),
-            None => Value::Null,
-        };
+        let script = self.script_of(arguments);
         Lent::read(&script["lsp"], &script["lsp_capabilities"])
     }
 }
@@ -217,6 +233,19 @@ impl Expect {
                 && !matches(expected, &got)
             {
                 return Err(format!("{name} were expected to be {expected}, they are {got}"));
+            }
+        }
+        let named = host.tools().into_iter().map(|tool| tool.name);
+        let tools = || {
+            named
+                .filter(|name| !name.starts_with("lsp/") && !name.starts_with("builtin/"))
+                .collect::<Vec<_>>()
+        };
+        let skills = || host.agent_skills().into_iter().map(|skill| skill.name).collect::<Vec<_>>();
+        let offered = [("tools", &self.tools, tools()), ("agent skills", &self.agent_skills, skills())];
+        for (name, expected, got) in offered {
+            if expected.as_ref().is_some_and(|expected| *expected != got) {
+                return Err(format!("{name} were expected to be {expected:?}, they are {got:?}"));
             }
         }
         for (path, expected) in &self.files {

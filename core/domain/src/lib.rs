@@ -28,6 +28,7 @@ pub mod provenance;
 pub mod redact;
 pub mod replay;
 pub mod resource;
+pub mod skill;
 pub mod template;
 pub mod text;
 pub mod time;

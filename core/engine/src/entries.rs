@@ -77,6 +77,13 @@ impl Engine {
                 });
                 registered.collect()
             }
+            Registry::Skill => {
+                let registered = self.view(|r| r.skills())?.into_iter().map(|s| {
+                    let about = entry(s.definition.name.to_string(), s.definition.description);
+                    from(about, s.config_path, s.source)
+                });
+                registered.collect()
+            }
             Registry::Validation => {
                 let registered = self.view(|r| r.validations())?.into_iter().map(|v| {
                     let about = entry(v.definition.name.to_string(), v.definition.description);

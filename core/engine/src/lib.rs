@@ -24,6 +24,7 @@ mod process;
 mod records;
 mod rewind;
 mod sandboxes;
+mod skills;
 mod surroundings;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -44,6 +45,7 @@ use agents_domain::ports::actor::Actors;
 use agents_domain::ports::code_index::CodeIndexes;
 use agents_domain::ports::installer::ServerInstaller;
 use agents_domain::ports::language_servers::LanguageServers;
+use agents_domain::ports::mcp::McpServers;
 use agents_domain::ports::store::{Reader, Store, StoreError, StoreExt, StoreResult, Writer};
 use agents_domain::{Error, ErrorKind, Result};
 
@@ -89,6 +91,7 @@ pub struct Engine {
     surroundings: Arc<dyn Surroundings>,
     installer: Option<Arc<dyn ServerInstaller>>,
     code_indexes: Option<Arc<dyn CodeIndexes>>,
+    mcp_servers: Option<Arc<dyn McpServers>>,
     /// When this process last started a worker for a plan, and how often in a row.
     starts: Arc<Mutex<HashMap<PlanId, (Instant, u32)>>>,
     /// Plans whose left-behind sandbox this process has tried to remove.
@@ -116,6 +119,7 @@ impl Engine {
             surroundings,
             installer,
             code_indexes,
+            mcp_servers: None,
             starts,
             swept: Arc::default(),
         }
@@ -137,6 +141,12 @@ impl Engine {
     #[must_use]
     pub fn with_code_indexes(self, code_indexes: Arc<dyn CodeIndexes>) -> Self {
         Self { code_indexes: Some(code_indexes), ..self }
+    }
+
+    /// Lets it connect to MCP servers; without this their tools are not there.
+    #[must_use]
+    pub fn with_mcp_servers(self, mcp_servers: Arc<dyn McpServers>) -> Self {
+        Self { mcp_servers: Some(mcp_servers), ..self }
     }
 
     /// The indexes of source files, where there are any.

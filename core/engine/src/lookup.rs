@@ -63,6 +63,7 @@ pub(crate) fn of_other_kind(
         ("resource", "agents resource show", r.resource_named(name)?.is_some()),
         ("language server", "agents lsp show", r.language_server(name)?.is_some()),
         ("automation profile", "agents automation-profile show", profile),
+        ("skill", "agents skill show", r.skill(name)?.is_some()),
         ("validation", "agents tool show", r.validation(name)?.is_some()),
     ];
     let other = found.into_iter().find(|(kind, _, there)| *kind != wanted && *there);

@@ -1,5 +1,6 @@
 //! Checks before a plan is made: whatever would stop it later stops it here, by the name of the check.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use agents_domain::action::Action;
@@ -8,18 +9,20 @@ use agents_domain::plan::{PlanActors, PlanResource};
 use agents_domain::ports::store::Reader;
 use agents_domain::profile::{Profile, Safety};
 use agents_domain::resource::{SandboxStrategy, resource_type};
+use agents_domain::skill::{Known, SkillTool};
 use agents_domain::validation::{Attachment, Mode, applicable};
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::operations::validation::{definition, not_there};
 use crate::validations::missing_program;
-use crate::{Engine, sandboxes, tools};
+use crate::{Engine, sandboxes, skills, tools};
 
 /// What a plan is checked by, before it exists.
 pub(crate) struct Candidate<'a> {
     pub action: &'a Action,
     pub actors: &'a PlanActors,
+    pub arguments: &'a BTreeMap<String, Value>,
     pub projects: &'a [QualifiedName],
     pub resources: &'a [PlanResource],
     pub profile: &'a Profile,
@@ -97,16 +100,48 @@ fn actor_availability(engine: &Engine, _: &dyn Reader, candidate: &Candidate<'_>
     Ok(())
 }
 
-/// Check 3: the tools the profile lets run by themselves exist.
-fn tool_existence(_: &Engine, _: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
+/// Check 3: the tools the profile lets run by themselves exist, and those of the actors' skills are there and may be used
+/// (SKILLC-015).
+fn tool_existence(engine: &Engine, r: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
     let allowed = candidate.profile.guards.tool_allowlist.iter().flatten();
-    match allowed.into_iter().find(|name| name.starts_with("builtin/") && tools::find(name).is_none()) {
-        Some(name) => Err(Error::not_found(format!(
+    let gone = allowed.into_iter().find(|name| name.starts_with("builtin/") && tools::find(name).is_none());
+    if let Some(name) = gone {
+        return Err(Error::not_found(format!(
             "there is no tool `{name}`, which profile `{}` allows",
             candidate.profile.name
-        ))),
-        None => Ok(()),
+        )));
     }
+    let actors = [&candidate.actors.strategy, &candidate.actors.execution];
+    let known = skills::known(engine, r)?;
+    for name in actors {
+        let Some(actor) = engine.actors.find(name) else { continue };
+        skills_of(name, &actor.skills(candidate.arguments), &known, &candidate.profile.safety)?;
+    }
+    Ok(())
+}
+
+/// Whether an actor's skills are there, and some of their tools may be used.
+fn skills_of(actor: &QualifiedName, names: &[QualifiedName], known: &Known, safety: &Safety) -> Result<()> {
+    if let Some(gone) = names.iter().find(|name| !known.skills.contains_key(*name)) {
+        return Err(Error::not_found(format!("there is no skill `{gone}`, which the actor `{actor}` names"))
+            .suggest("agents skill list"));
+    }
+    let flat = skills::together(names, known);
+    if !flat.missing.is_empty() {
+        let missing = flat.missing.join("; ");
+        return Err(Error::not_found(format!("the skills of the actor `{actor}` lack {missing}")));
+    }
+    let usable = |tool: &SkillTool| {
+        safety.allows_category(&tool.category)
+            && (safety.allow_unsafe_tools || !tool.offered.capability.is_unsafe)
+    };
+    if flat.tools.is_empty() || flat.tools.iter().any(usable) {
+        return Ok(());
+    }
+    Err(Error::validation(format!(
+        "the profile allows none of the tools of the skills of the actor `{actor}`"
+    ))
+    .suggest("agents plan use --automation-profile <NAME> <ACTION> <PROJECT>"))
 }
 
 /// Check 4: the profile allows what the plan is for, on the resources it is for.

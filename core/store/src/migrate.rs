@@ -24,6 +24,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0008_actors.sql"),
     include_str!("schema/0009_model_calls.sql"),
     include_str!("schema/0010_side_effects.sql"),
+    include_str!("schema/0011_skills.sql"),
 ];
 
 /// The schema version of this program.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use agents_actors::BuiltIn;
 use agents_actors::agent::ModelActors;
 use agents_actors::graph::DefinedActors;
+use agents_actors::mcp::Mcp;
 use agents_actors::models::Catalogue;
 use agents_config::Config;
 use agents_context::Indexes;
@@ -181,6 +182,7 @@ impl Environment {
         });
         let engine = engine
             .with_surroundings(Arc::new(ThisMachine))
+            .with_mcp_servers(Arc::new(Mcp::new(env)))
             .with_installer(Arc::new(Installer::new()))
             .with_code_indexes(Arc::new(Indexes::new(&self.data_dir)));
         let engine = Arc::new(engine);

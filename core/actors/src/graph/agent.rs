@@ -65,6 +65,7 @@ impl Machine {
         messages.extend(task.messages.iter().cloned());
         let config = &agent.config;
         let mut tools = toolbox.of(&agent, node);
+        let system = toolbox.prompt(system, &tools);
         if task.calls >= self.most_calls {
             // Enough was looked up: now it has to answer.
             tools.clear();

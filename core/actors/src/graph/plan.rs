@@ -117,7 +117,7 @@ impl Actor for DefinedActor {
         self.program.local_tools()
     }
 
-    fn skills(&self) -> Vec<QualifiedName> {
+    fn skills(&self, _: &BTreeMap<String, Value>) -> Vec<QualifiedName> {
         self.program.skills()
     }
 }
@@ -358,7 +358,7 @@ fn toolbox(program: &Program, host: &dyn ActorHost) -> Result<Toolbox, ActorFail
             }
         }
     }
-    Ok(Toolbox::new(all, &program.local_tools(), by_skill))
+    Ok(Toolbox::new(all, &program.local_tools(), by_skill).following(host.agent_skills()))
 }
 
 fn output(

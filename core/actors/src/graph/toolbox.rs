@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use agents_domain::actor::{Agent, Node};
 use agents_domain::ports::tool::{LocalTool, ToolSpec};
+use agents_domain::skill::{AvailableSkill, prompt_block};
 use serde_json::Value;
 
 /// The tools of a step.
@@ -15,6 +16,7 @@ pub struct Toolbox {
     pub by_skill: BTreeMap<String, Vec<String>>,
     /// Names of tools that are written in the actor's file.
     local: Vec<String>,
+    agent_skills: Vec<AvailableSkill>,
 }
 
 /// The tools of language servers with the capability each needs.
@@ -43,7 +45,24 @@ impl Toolbox {
         let mut all = registered;
         all.retain(|tool| !names.contains(&tool.name));
         all.extend(local.iter().map(|tool| tool.spec.clone()));
-        Self { all, by_skill, local: names }
+        Self { all, by_skill, local: names, agent_skills: Vec::new() }
+    }
+
+    /// With the Agent Skills that are among the tools.
+    pub(super) fn following(self, agent_skills: Vec<AvailableSkill>) -> Self {
+        Self { agent_skills, ..self }
+    }
+
+    /// A system prompt with what it says of the Agent Skills among some tools (SKILLMD-003).
+    pub(super) fn prompt(&self, system: Option<String>, tools: &[ToolSpec]) -> Option<String> {
+        let among = |skill: &&AvailableSkill| tools.iter().any(|tool| tool.name == skill.tool);
+        let skills: Vec<AvailableSkill> = self.agent_skills.iter().filter(among).cloned().collect();
+        if skills.is_empty() {
+            return system;
+        }
+        let how = "An agent skill is followed by calling its tool without arguments, which returns its instructions.";
+        let own = system.map(|system| format!("{system}\n\n")).unwrap_or_default();
+        Some(format!("{own}{how}\n{}", prompt_block(&skills)))
     }
 
     /// A tool by its name, with `builtin/` or without.

@@ -4,6 +4,7 @@
 
 mod agent;
 mod execute;
+mod mcp;
 mod models;
 mod read_only;
 mod resume;

@@ -119,8 +119,12 @@ pub fn mentions(text: &str) -> Vec<Mention> {
         let Some((registry, defines)) = (key == "name").then_some((kind.registry, true)).or(uses) else {
             continue;
         };
-        let Some(name) = entry.value.text().filter(|name| !name.contains(['$', '{'])) else { continue };
-        found.push(Mention { registry, name: name.to_owned(), bytes: entry.value.bytes.clone(), defines });
+        // A list names several, each by itself or as the `name` of a mapping.
+        let items = entry.value.list().iter().map(|item| item.get("name").unwrap_or(item));
+        for value in std::iter::once(&entry.value).chain(items) {
+            let Some(name) = value.text().filter(|name| !name.contains(['$', '{'])) else { continue };
+            found.push(Mention { registry, name: name.to_owned(), bytes: value.bytes.clone(), defines });
+        }
     }
     found
 }
@@ -179,11 +183,20 @@ pub fn complete(text: &str, at: usize, names: impl Fn(Registry) -> Vec<Named>) -
         }
     }
     let registry = match path {
-        [Step::Key(key)] => kind.refers.iter().find(|(refers, _)| *refers == usual(kind, key)),
+        [Step::Key(key)] | [Step::Key(key), Step::Item] => {
+            kind.refers.iter().find(|(refers, _)| *refers == usual(kind, key))
+        }
+        [Step::Key(key), Step::Item, Step::Key(name)] if name == "name" => {
+            kind.refers.iter().find(|(refers, _)| *refers == usual(kind, key))
+        }
         _ => None,
     };
     match cursor.wanted {
-        Wanted::Key if schema.type_name() == Some("object") => keys(kind, schema, &cursor),
+        Wanted::Key
+            if schema.type_name() == Some("object") && !(registry.is_some() && cursor.present.is_empty()) =>
+        {
+            keys(kind, schema, &cursor)
+        }
         Wanted::Value | Wanted::Key => match registry {
             Some((_, registry)) => {
                 names(*registry).into_iter().map(|name| registered(*registry, name, &cursor)).collect()
@@ -303,8 +316,10 @@ fn read(text: &str) -> Option<(&'static EntityKind, Node)> {
 
 /// The mapping with the keys of the kind, without one that stands around it.
 fn inside<'n>(kind: &EntityKind, root: &'n Node) -> &'n Node {
-    match root.entries() {
-        [Entry { key, value, .. }] if kind.recipe.wrappers.contains(&key.as_str()) => value,
+    // The version may stand beside it.
+    let mut own = root.entries().iter().filter(|entry| entry.key != "cleveragents");
+    match (own.next(), own.next()) {
+        (Some(Entry { key, value, .. }), None) if kind.recipe.wrappers.contains(&key.as_str()) => value,
         _ => root,
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{EntityKind, LoadResult, Loaded, Recipe, Registry, load, problems_of, rename_keys, schema_of};
 use crate::yaml::schema::Schema;
 use crate::yaml::template::check_template;
-use crate::yaml::{Entry, Node, NodeKind, Source};
+use crate::yaml::{Entry, Node, NodeKind, Source, join};
 use crate::{Problem, Severity};
 
 pub(super) const KIND: EntityKind = EntityKind {
@@ -118,11 +118,11 @@ fn normalise(root: &mut Node, source: &mut Source<'_>) {
     if let Some(health) = root.get_mut("health_check") {
         rename_keys(health, "health_check", &health_keys, &[], source);
     }
-    split_command(root, source);
+    split_command(root, "", source);
 }
 
 /// `command: server --stdio` without `args` is a command line, as a shell would split it.
-fn split_command(root: &mut Node, source: &mut Source<'_>) {
+pub(super) fn split_command(root: &mut Node, path: &str, source: &mut Source<'_>) {
     if root.get("args").is_some_and(|args| {
         args.kind != NodeKind::Null && !matches!(&args.kind, NodeKind::List(l) if l.is_empty())
     }) {
@@ -137,7 +137,7 @@ fn split_command(root: &mut Node, source: &mut Source<'_>) {
     let bytes = entry.value.bytes.clone();
     let Some(words) = shlex::split(line) else {
         return source.error(
-            "command",
+            &join(path, "command"),
             &bytes,
             "`command` has a quote that is not closed, or a `\\` at its end",
         );
@@ -145,7 +145,7 @@ fn split_command(root: &mut Node, source: &mut Source<'_>) {
     let Some((command, args)) = words.split_first() else { return };
     let text = |word: &String| Node { kind: NodeKind::Text(word.clone()), bytes: bytes.clone() };
     if !args.is_empty() {
-        source.hint("command", &bytes, "arguments are usually written as a list under `args`");
+        source.hint(&join(path, "command"), &bytes, "arguments are usually written as a list under `args`");
         root.remove("args");
     }
     let args = Node { kind: NodeKind::List(args.iter().map(text).collect()), bytes: bytes.clone() };

@@ -5,8 +5,10 @@
 
 mod action;
 mod actor;
+mod agent_skill;
 mod automation_profile;
 mod language_server;
+mod skill;
 mod validation;
 
 use std::collections::HashMap;
@@ -17,8 +19,10 @@ use serde_json::Value;
 
 pub use action::load_action;
 pub use actor::{Reading, load_actor};
+pub use agent_skill::{load_agent_skill, split_front_matter};
 pub use automation_profile::load_automation_profile;
 pub use language_server::{language_hints, load_language_server};
+pub use skill::load_skill;
 pub use validation::load_validation;
 
 use crate::editing;
@@ -89,6 +93,7 @@ pub enum Registry {
     Actor,
     AutomationProfile,
     LanguageServer,
+    Skill,
     Validation,
 }
 
@@ -100,14 +105,21 @@ impl Registry {
             Self::Actor => "actor",
             Self::AutomationProfile => "automation profile",
             Self::LanguageServer => "language server",
+            Self::Skill => "skill",
             Self::Validation => "validation",
         }
     }
 }
 
 /// Every kind of entity file there is.
-pub const KINDS: &[EntityKind] =
-    &[action::KIND, actor::KIND, automation_profile::KIND, language_server::KIND, validation::KIND];
+pub const KINDS: &[EntityKind] = &[
+    action::KIND,
+    actor::KIND,
+    automation_profile::KIND,
+    language_server::KIND,
+    skill::KIND,
+    validation::KIND,
+];
 
 /// The kind of a file by its keys; `None` when it looks like none of them.
 pub fn kind_of(text: &str) -> Option<&'static EntityKind> {

@@ -11,6 +11,7 @@ mod reference;
 mod robustness;
 mod settings;
 mod settings_set;
+mod skill;
 mod validation;
 
 use agents_config::Problem;

@@ -25,6 +25,7 @@ use crate::invariant::{Enforced, Invariant, Reconciled};
 use crate::language_server::binding::Lent;
 use crate::plan::children::SpawnDraft;
 use crate::plan::{AwaitingKind, Phase, PhaseSummary, State};
+use crate::skill::AvailableSkill;
 use crate::validation::{Mode, ValidationOutcome};
 
 /// An actor.
@@ -50,8 +51,9 @@ pub trait Actor: Send + Sync {
         Vec::new()
     }
 
-    /// The skills whose tools it may call; which of its parts may call which is its own matter.
-    fn skills(&self) -> Vec<QualifiedName> {
+    /// The skills whose tools it may call in a plan with these arguments, besides the tools that come with the program;
+    /// which of its parts may call which is its own matter.
+    fn skills(&self, _arguments: &std::collections::BTreeMap<String, Value>) -> Vec<QualifiedName> {
         Vec::new()
     }
 }
@@ -450,6 +452,12 @@ pub trait ActorHost: Send + Sync {
             [] => Ok(Vec::new()),
             [first, ..] => Err(not_lent(&format!("the tools of the skill {first}"))),
         }
+    }
+
+    /// Of the tools, those that are Agent Skills, for the actor's system prompt: see
+    /// [`prompt_block`](crate::skill::prompt_block).
+    fn agent_skills(&self) -> Vec<AvailableSkill> {
+        Vec::new()
     }
 
     /// Shows progress within a step.

@@ -19,6 +19,7 @@ use crate::plan::{Phase, Plan, State};
 use crate::ports::actor::{Observation, Request, StepOutcome};
 use crate::ports::actor_store::{ActorReads, ActorWrites};
 pub use crate::ports::automation::{AutomationReads, AutomationWrites};
+use crate::ports::skill_store::{SkillReads, SkillWrites};
 use crate::ports::validation_store::{ValidationReads, ValidationWrites};
 use crate::project::Project;
 use crate::resource::Resource;
@@ -178,6 +179,7 @@ pub trait Reader:
     + InvariantReads
     + ValidationReads
     + ActorReads
+    + SkillReads
     + EventReads
     + AutomationReads
 {
@@ -195,6 +197,7 @@ pub trait Writer:
     + InvariantWrites
     + ValidationWrites
     + ActorWrites
+    + SkillWrites
     + EventWrites
     + AutomationWrites
 {

@@ -13,7 +13,7 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of its arguments.
     pub input: Value,
-    /// The group of built-in tools it belongs to, such as `file_operations`.
+    /// The group of built-in tools it belongs to, such as `file_operations`, or the skill that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// What it may do.

@@ -13,6 +13,9 @@ pub mod plan;
 pub mod project;
 mod registry;
 pub mod resource;
+pub mod skill;
 pub mod system;
 pub mod tool;
 pub mod validation;
+
+pub(crate) use registry::changed as registry_changed;

@@ -55,7 +55,7 @@ pub(super) fn pattern(text: Option<&str>) -> Result<Option<regex::Regex>> {
 }
 
 /// Tells every watcher that something is registered or changed, so that it reads anew.
-pub(super) fn changed(engine: &Engine, w: &dyn Writer, entity: &str, name: &str, change: &str) -> Result<()> {
+pub(crate) fn changed(engine: &Engine, w: &dyn Writer, entity: &str, name: &str, change: &str) -> Result<()> {
     let facts = json!({ "entity_type": entity, "entity_name": name, "change": change });
     engine.append_event(w, NewEvent::new("registry.changed", facts))
 }

@@ -34,6 +34,9 @@ use crate::sandboxes::OpenSandbox;
 /// Before the name of every tool that comes with the program and is not a language server's.
 const PREFIX: &str = "builtin/";
 
+/// The tool that writes edits, also those that other tools work out.
+pub(crate) const APPLY_EDITS: &str = "builtin/apply-edits";
+
 /// What a tool is given to work on.
 pub(crate) struct Scene<'a> {
     pub engine: &'a Engine,
@@ -66,6 +69,7 @@ pub(crate) enum Body {
 }
 
 /// A tool.
+#[derive(Clone)]
 pub(crate) struct Tool {
     pub facts: ToolFacts,
     /// The group of tools it belongs to, by which skills name it.
@@ -83,6 +87,11 @@ impl Tool {
     /// Whether calling it changes nothing.
     pub fn looks(&self) -> bool {
         matches!(self.body, Body::Look(_) | Body::Ask(_))
+    }
+
+    /// The same tool with what is said of it where it is used.
+    pub fn as_said(&self, facts: ToolFacts) -> Self {
+        Self { facts: ToolFacts { name: self.facts.name.clone(), ..facts }, ..self.clone() }
     }
 
     /// As actors know it.
@@ -166,6 +175,17 @@ pub(crate) fn facts_of(tool: &LspTool) -> ToolFacts {
     }
 }
 
+/// A language server's tool as actors know it.
+pub(crate) fn spec_of(tool: &LspTool) -> ToolSpec {
+    ToolSpec {
+        name: tool.name.to_owned(),
+        description: tool.summary.to_owned(),
+        input: args::plain((tool.input)()),
+        group: None,
+        capability: facts_of(tool).capability,
+    }
+}
+
 /// The tools an actor may call in a plan's phase, by name.
 pub(crate) fn offered(plan: &Plan, lens: &Lens) -> Vec<ToolSpec> {
     let safety = &plan.profile.profile.safety;
@@ -177,13 +197,7 @@ pub(crate) fn offered(plan: &Plan, lens: &Lens) -> Vec<ToolSpec> {
         .collect();
     let lent = agents_tools::catalogue().iter().filter(|tool| tool.fits(plan.phase));
     let lent = lent.filter(|tool| tool.capability.is_none_or(|capability| lens.lends(capability)));
-    specs.extend(lent.filter(|tool| may_use(plan, &facts_of(tool)).is_ok()).map(|tool| ToolSpec {
-        name: tool.name.to_owned(),
-        description: tool.summary.to_owned(),
-        input: args::plain((tool.input)()),
-        group: None,
-        capability: facts_of(tool).capability,
-    }));
+    specs.extend(lent.filter(|tool| may_use(plan, &facts_of(tool)).is_ok()).map(spec_of));
     specs.sort_by(|a, b| a.name.cmp(&b.name));
     specs
 }
@@ -266,7 +280,7 @@ pub(crate) fn paths_in(edits: &[FileEdit]) -> Vec<String> {
 }
 
 /// In the place of a path: every file.
-const ANYTHING: &str = "/";
+pub(crate) const ANYTHING: &str = "/";
 
 /// The files a request would write, as far as its arguments say; a folder ends in `/` and stands for all in it.
 pub(crate) fn paths_of(request: &Request) -> Vec<String> {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use agents_domain::QualifiedName;
 use agents_domain::ids::{PlanId, ResourceId};
 use agents_domain::plan::State;
 use agents_domain::ports::actor::{
@@ -11,7 +12,9 @@ use agents_domain::ports::actor::{
 use agents_domain::ports::model::{ModelTrace, RecordedTrace};
 use agents_domain::ports::store::{StoreExt, Watch};
 use agents_domain::ports::tool::ToolSpec;
+use agents_domain::skill::AvailableSkill;
 
+use super::skilled::Skilled;
 use crate::Engine;
 use crate::sandboxes::OpenSandbox;
 use crate::{clock, records};
@@ -28,6 +31,8 @@ pub(super) struct Host<'a> {
     pub stopped: std::sync::atomic::AtomicBool,
     pub told: Mutex<Option<Instant>>,
     pub tools: Vec<ToolSpec>,
+    /// The skills of the actor, when it has any: it is offered their tools, too.
+    pub skilled: Option<&'a Skilled>,
     pub tell: Arc<dyn Fn(Progress) + Send + Sync + 'a>,
 }
 
@@ -81,7 +86,30 @@ impl ActorHost for Host<'_> {
     }
 
     fn tools(&self) -> Vec<ToolSpec> {
-        self.tools.clone()
+        let Some(skilled) = self.skilled else { return self.tools.clone() };
+        let Ok(Some(plan)) = self.engine.store.view(|r| r.plan(self.plan)) else { return Vec::new() };
+        let ours = self.tools.iter().cloned();
+        let mut tools: Vec<ToolSpec> = skilled.offered(&plan).into_iter().chain(ours).collect();
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        tools.dedup_by(|a, b| a.name == b.name);
+        tools
+    }
+
+    fn tools_of(&self, skills: &[QualifiedName]) -> Result<Vec<ToolSpec>, ActorFailure> {
+        let Some(skilled) = self.skilled.filter(|_| !skills.is_empty()) else { return Ok(Vec::new()) };
+        let told = |error: agents_domain::Error| failure(error.message);
+        let (plan, known) = self
+            .engine
+            .look(|r| Ok((r.plan(self.plan)?, crate::skills::known(self.engine, r)?)))
+            .map_err(told)?;
+        let Some(plan) = plan else { return Ok(Vec::new()) };
+        skilled.of(&plan, skills, &known).map_err(|name| {
+            failure(format!("the skill `{name}` is not among those the actor was brought up with"))
+        })
+    }
+
+    fn agent_skills(&self) -> Vec<AvailableSkill> {
+        self.skilled.map(Skilled::agent_skills).unwrap_or_default()
     }
 
     fn asked(&self, trace: &ModelTrace) {

@@ -173,7 +173,7 @@ impl Worker<'_> {
     }
 
     /// Commits what a look came to.
-    fn answered(
+    pub(super) fn answered(
         &self,
         run: &mut ActorRun,
         tool: &str,
@@ -198,7 +198,7 @@ impl Worker<'_> {
 
     /// Whether an actor may look now. What a profile asks a person about are changes; a look is none of them, unless the
     /// profile names the tool.
-    fn may_look(
+    pub(super) fn may_look(
         &self,
         run: &ActorRun,
         facts: &ToolFacts,

@@ -4,6 +4,7 @@
 mod apply;
 mod checkpoints;
 mod children;
+mod effects;
 mod estimate;
 mod failing;
 mod family;
@@ -16,6 +17,7 @@ mod merging;
 mod pool;
 mod requests;
 mod rewind;
+mod skilled;
 mod steps;
 mod subplan;
 mod validate;
@@ -41,6 +43,8 @@ use serde_json::json;
 
 use tracing::Instrument;
 
+use skilled::Connections;
+
 use crate::Engine;
 use crate::correlation;
 use crate::records::{self, advance, emit};
@@ -63,8 +67,9 @@ pub enum Ended {
 pub async fn run(engine: &Engine, id: PlanId) -> Result<Ended> {
     let id = engine.home_of(id)?;
     let Some(lease) = engine.store.try_lease(id)? else { return Ok(Ended::Held) };
-    let worker = Worker { engine, id, lease, within: false };
+    let worker = Worker { engine, id, lease, within: false, connections: Connections::default() };
     let worked = correlation::goes_on(engine, id, worker.work()).await;
+    worker.connections.close().await;
     drop(worker);
     let ended = worked?;
     if ended == Ended::Paused {
@@ -83,6 +88,8 @@ struct Worker<'e> {
     lease: Box<dyn Lease>,
     /// It works for the worker of the plan above, which leaves Apply alone.
     within: bool,
+    /// The MCP servers of its actors' skills.
+    connections: Connections,
 }
 
 /// Why a phase stopped before its end.

@@ -129,7 +129,7 @@ async fn work_on(engine: &Engine, child: PlanId, limit: Option<Duration>) -> Out
             tokio::time::sleep(LEASED).await;
             return Ok(());
         };
-        let worker = Worker { engine, id: child, lease, within: true };
+        let worker = Worker { engine, id: child, lease, within: true, connections: Default::default() };
         worker.work().await.map(|_| ())
     };
     match limit {

@@ -9,6 +9,7 @@ use agents_domain::ports::actor::{DecisionDraft, Observation, Request};
 use agents_domain::ports::store::ActorRun;
 use agents_domain::ports::tool::ToolError;
 use agents_domain::provenance::hunks;
+use agents_domain::skill::{Origin, SkillTool};
 use agents_domain::text::FileEdit;
 use agents_sandbox::fault;
 use agents_tools::Lens;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::checkpoints::Around;
 use super::guarding::Guarded;
+use super::skilled::{Skilled, facts_of};
 use super::subplan::{CREATE_SUBPLAN, of_decision};
 use super::{Stop, Worker, failing, looking};
 use crate::checkpoints::measure;
@@ -32,6 +34,7 @@ impl Worker<'_> {
         run: &mut ActorRun,
         lens: &Lens,
         sandboxes: &[OpenSandbox],
+        skilled: Option<&Skilled>,
     ) -> Result<bool, Stop> {
         let Some(request) = run.requests.get(run.done).cloned() else { return Ok(true) };
         log(run, &request);
@@ -49,6 +52,24 @@ impl Worker<'_> {
             return self.look(run, tool, call_id, args, &decisions, lens).await;
         }
         let scene = Scene { engine: self.engine, sandboxes, lens };
+        let mut said = None;
+        if let (Some(skilled), Request::Tool { tool, .. }) = (skilled, &request)
+            && ![CREATE_SUBPLAN, tools::APPLY_EDITS].contains(&tool.as_str())
+        {
+            match skilled.find(tool) {
+                // What comes with the program is there for every actor.
+                Err(_) if tools::find(tool).is_some() && !skilled.is_ambiguous(tool) => {}
+                Err(why) => {
+                    self.refuse_as(run, ToolError::InvalidCallError, why)?;
+                    return Ok(true);
+                }
+                Ok(tool) => match tool.origin {
+                    Origin::Registered(_) => said = Some(tool),
+                    _ => return self.call_skill(run, &request, skilled, &tool, &decisions, &scene).await,
+                },
+            }
+        }
+        let request = named_as_registered(request, said.as_ref());
         if let Request::Tool { call_id, tool, args, .. } = &request
             && let Some(tool) = tools::find(tool).filter(|tool| tool.looks())
         {
@@ -88,6 +109,10 @@ impl Worker<'_> {
                     let why = format!("{name}: {}", tools::unknown(&plan, name));
                     self.refuse_as(run, ToolError::InvalidCallError, why)?;
                     return Ok(true);
+                };
+                let tool = &match said {
+                    Some(said) => tool.as_said(facts_of(&said)),
+                    None => tool.clone(),
                 };
                 let side_effects = tool.facts.capability.side_effects.clone();
                 let call = ToolCall { side_effects, ..call };
@@ -233,7 +258,7 @@ impl Worker<'_> {
     }
 
     /// What the same call returned under a decision that still stands; it is not made twice.
-    fn carried_out(&self, call: &ToolCall) -> Result<Option<serde_json::Value>, Stop> {
+    pub(super) fn carried_out(&self, call: &ToolCall) -> Result<Option<serde_json::Value>, Stop> {
         let calls = self.engine.view(|r| r.tool_calls(self.id))?;
         let same = |known: &&ToolCall| {
             known.call_id == call.call_id
@@ -301,6 +326,19 @@ impl Worker<'_> {
         written: &Written,
         sandboxes: &[OpenSandbox],
     ) -> Result<(), Stop> {
+        self.record_writes_of(run, call, decision, written, sandboxes, true)
+    }
+
+    /// The same for one of the sandboxes a call wrote to; with the `last` one the call is over.
+    pub(super) fn record_writes_of(
+        &self,
+        run: &mut ActorRun,
+        call: ToolCall,
+        decision: &Decision,
+        written: &Written,
+        sandboxes: &[OpenSandbox],
+        last: bool,
+    ) -> Result<(), Stop> {
         fault::point("worker.edits-written");
         let sandbox = sandbox_of(sandboxes, written.resource_id)?;
         // Both sides are kept, so that lines can be followed from the base to whatever the file becomes.
@@ -312,10 +350,12 @@ impl Worker<'_> {
         let commit = sandbox.checkpoint(&decision.question, &written.paths())?;
         fault::point("worker.edits-committed");
         let mut next = run.clone();
-        next.done += 1;
         let call = ToolCall { result: written.result(), ..call };
-        let result = call.result.clone();
-        next.observations.push(Observation::Tool { call_id: call.call_id.clone(), result });
+        if last {
+            next.done += 1;
+            let result = call.result.clone();
+            next.observations.push(Observation::Tool { call_id: call.call_id.clone(), result });
+        }
         let tool = call.tool.as_str();
         let key = decision.key.clone().unwrap_or_default();
         let known =
@@ -361,7 +401,9 @@ impl Worker<'_> {
                 });
                 emit(self.engine, w, plan, "resource.modified", facts)?;
             }
-            w.insert_tool_call(&call)?;
+            if last {
+                w.insert_tool_call(&call)?;
+            }
             w.add_impact(decision.decision_id, &written.paths(), &[])?;
             let around = Around {
                 resource_id: written.resource_id,
@@ -374,7 +416,7 @@ impl Worker<'_> {
             };
             self.checkpoint_around(w, plan, around)?;
             set_commit(plan, written.resource_id, &commit);
-            plan.tool_calls += 1;
+            plan.tool_calls += u32::from(last);
             records::touch(w, plan)?;
             emit(
                 self.engine,
@@ -462,7 +504,7 @@ impl Worker<'_> {
     }
 
     /// Keeps what a tool failed with; its actor deals with it.
-    fn keep_failure(&self, run: &ActorRun, tool: &str, message: &str) -> Result<(), Stop> {
+    pub(super) fn keep_failure(&self, run: &ActorRun, tool: &str, message: &str) -> Result<(), Stop> {
         self.write(|w, plan| {
             let failure = PlanFailure {
                 message: message.to_owned(),
@@ -530,6 +572,16 @@ fn apply(sandboxes: &[OpenSandbox], resource_id: ResourceId, edits: &[FileEdit])
     Ok(Written { resource_id, edits, said: Value::Null, diagnostics: None })
 }
 
+/// A request for a tool that a skill offers under its own name for it, as one for the tool itself.
+fn named_as_registered(mut request: Request, said: Option<&SkillTool>) -> Request {
+    if let (Request::Tool { tool, .. }, Some(SkillTool { origin: Origin::Registered(name), .. })) =
+        (&mut request, said)
+    {
+        name.clone_into(tool);
+    }
+    request
+}
+
 /// What is about to be done: kinds and keys, never contents.
 fn log(run: &ActorRun, request: &Request) {
     let (kind, key) = match request {
@@ -543,7 +595,11 @@ fn log(run: &ActorRun, request: &Request) {
 }
 
 /// The active decision a request is carried out under, when it still says what the step proposed.
-fn decision_behind(request: &Request, run: &ActorRun, decisions: &[Decision]) -> Result<Decision, String> {
+pub(super) fn decision_behind(
+    request: &Request,
+    run: &ActorRun,
+    decisions: &[Decision],
+) -> Result<Decision, String> {
     let key = match request {
         Request::Tool { decision: Some(key), .. } => key,
         Request::Tool { tool, .. } => return Err(format!("{tool} writes, and no decision is behind it")),
@@ -574,7 +630,7 @@ pub(super) fn sandbox_of(sandboxes: &[OpenSandbox], resource: ResourceId) -> Res
     })
 }
 
-fn commit_of(plan: &Plan, resource: ResourceId) -> String {
+pub(super) fn commit_of(plan: &Plan, resource: ResourceId) -> String {
     plan.sandboxes.iter().find(|s| s.resource_id == resource).map(|s| s.commit.clone()).unwrap_or_default()
 }
 

@@ -5,6 +5,7 @@ use agents_domain::correction::{Rewind, RewindCause, RewindTo};
 use agents_domain::ids::ResourceId;
 use agents_domain::plan::machine::Event;
 use agents_domain::plan::{Plan, PlanFailure};
+use agents_domain::ports::actor::Request;
 use agents_domain::ports::store::ActorRun;
 use agents_domain::{Error, Result};
 use agents_sandbox::fault;
@@ -45,7 +46,8 @@ impl Worker<'_> {
                 continue;
             }
             let Some(lease) = self.engine.store.try_lease(id)? else { continue };
-            let worker = Worker { engine: self.engine, id, lease, within: true };
+            let worker =
+                Worker { engine: self.engine, id, lease, within: true, connections: Default::default() };
             worker.take_over()?;
             if let Some(rewind) = self.engine.view(|r| r.rewind(id))? {
                 worker.rewind(&worker.plan()?, &rewind)?;
@@ -151,11 +153,32 @@ pub(super) fn in_flight(worker: &Worker<'_>) -> Result<Vec<String>> {
     Ok(rewind::paths_of(&rewind, &changes))
 }
 
+/// The files that a request in flight may have written half: those it names, and all where a call was begun whose effects
+/// only show afterwards.
+pub(crate) fn half_written(
+    engine: &crate::Engine,
+    plan: agents_domain::ids::PlanId,
+    request: &Request,
+) -> Result<Vec<String>> {
+    let mut paths = crate::tools::paths_of(request);
+    if let Request::Tool { call_id, .. } = request {
+        let calls = engine.view(|r| r.tool_calls(plan))?;
+        let last = calls.iter().rev().find(|call| call.call_id == *call_id);
+        if last.is_some_and(|call| super::effects::was_cut_off(&call.result)) {
+            paths.push(crate::tools::ANYTHING.to_owned());
+        }
+    }
+    Ok(paths)
+}
+
 /// A person's edits in the plan's sandboxes that no commit has, besides what a dead worker left half-written.
 pub(crate) fn edits_in_sandboxes(engine: &crate::Engine, plan: &Plan) -> Result<Vec<String>> {
     let run = engine.view(|r| r.actor_run(plan.plan_id, plan.phase))?;
     let request = run.as_ref().and_then(|run| run.requests.get(run.done));
-    let in_flight = request.map(crate::tools::paths_of).unwrap_or_default();
+    let in_flight = match request {
+        Some(request) => half_written(engine, plan.plan_id, request)?,
+        None => Vec::new(),
+    };
     let found = sandboxes::dirty(plan)?;
     Ok(found.into_iter().filter(|path| !crate::tools::is_among(&in_flight, path)).collect())
 }

@@ -84,6 +84,7 @@ impl Worker<'_> {
             });
         }
         let lens = self.lens(&*actor, plan, &workspaces)?;
+        let skilled = self.bring_up_skills(&*actor, plan, &sandboxes).await?;
         let host = Host {
             engine: self.engine,
             plan: self.id,
@@ -93,6 +94,7 @@ impl Worker<'_> {
             stopped: std::sync::atomic::AtomicBool::new(false),
             told: Mutex::new(None),
             tools: tools::offered(plan, &lens),
+            skilled: skilled.as_ref(),
             tell: Arc::new(|p| self.progress(plan, &p.label, Some(p.done), p.total)),
         };
         tracing::info!(actor = %name, sandboxes = sandboxes.len(), "the actor begins");
@@ -137,7 +139,7 @@ impl Worker<'_> {
             }
             let mut run = self.run_of(&plan)?;
             while run.done < run.requests.len() {
-                if !self.carry_out(&mut run, lens, sandboxes).await? {
+                if !self.carry_out(&mut run, lens, sandboxes, host.skilled).await? {
                     return self.await_decision();
                 }
             }
@@ -187,6 +189,9 @@ impl Worker<'_> {
                 StepOutcome::Continue if self.over_budget(&plan)? => return Ok(()),
                 StepOutcome::Continue => {
                     self.take_edits(&mut run, host, sandboxes).await?;
+                    if let Some(skilled) = host.skilled {
+                        self.take_over_offers(skilled).await?;
+                    }
                     self.step(actor, host, &plan, run).await?;
                 }
             }
@@ -449,7 +454,7 @@ impl Worker<'_> {
                     .flat_map(|change| change.old_path.into_iter().chain([change.path]))
                     .collect()
             }
-            Some(request) => tools::paths_of(request),
+            Some(request) => rewind::half_written(self.engine, self.id, request)?,
             None => Vec::new(),
         };
         let in_flight = [in_flight, rewind::in_flight(self)?].concat();

@@ -10,6 +10,7 @@ mod events;
 mod invariants;
 mod plans;
 mod registry;
+mod skills;
 mod validations;
 mod values;
 

@@ -270,6 +270,7 @@ fn rows_are_found_by_their_ulid_or_their_name() {
         ("actions", "name"),
         ("tools", "name"),
         ("lsp_servers", "name"),
+        ("skills", "name"),
         ("automation_profiles", "name"),
     ] {
         assert_eq!(key(table), [format!("{column} TEXT")], "{table}");

@@ -8,6 +8,7 @@ mod mcp;
 mod plan;
 mod quickstart;
 mod registry;
+mod skill;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ pub use registry::{
     ProjectUnlinkArgs, RemoveArgs, ResourceAddArgs, ResourceCommand, ResourceInspectArgs, ResourceListArgs,
     ResourceTreeArgs, ResourceTypeCommand,
 };
+pub use skill::{SkillAddArgs, SkillCommand, SkillListArgs};
 pub use system::{ConfigCommand, ConfigGetArgs, ConfigListArgs, ConfigSetArgs, DiagnosticsArgs};
 pub use unavailable::{ContextCommand, EnvironmentArgs, PersonaCommand, ServerCommand, TuiArgs};
 pub use validation::{
@@ -133,6 +135,9 @@ pub enum Command {
     /// Register language servers, and serve editors.
     #[command(subcommand, arg_required_else_help = true)]
     Lsp(LspCommand),
+    /// Register skills: collections of tools for actors.
+    #[command(subcommand, arg_required_else_help = true)]
+    Skill(SkillCommand),
     /// Lend language servers and plans to other agents.
     #[command(subcommand, arg_required_else_help = true)]
     Mcp(McpCommand),
@@ -216,6 +221,7 @@ impl Command {
             Command::Resource(command) => command.path(),
             Command::Project(command) => command.path(),
             Command::Lsp(command) => command.path(),
+            Command::Skill(command) => command.path(),
             Command::Mcp(command) => command.path(),
             Command::Validation(command) => command.path(),
             Command::Tool(command) => command.path(),

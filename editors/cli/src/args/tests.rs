@@ -161,6 +161,7 @@ fn yes_is_taken_where_a_command_asks_and_nowhere_else() {
         "lsp remove",
         "validation detach",
         "tool remove",
+        "skill remove",
         "invariant remove",
         "automation-profile remove",
         "plan apply",

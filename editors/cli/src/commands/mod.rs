@@ -16,6 +16,7 @@ pub mod plan;
 mod project;
 mod quickstart;
 mod resource;
+mod skill;
 mod tool;
 pub mod unavailable;
 mod validation;
@@ -43,6 +44,7 @@ pub fn run(run: &Run, command: Command) -> Outcome {
         Command::Resource(command) => resource::run(run, command),
         Command::Project(command) => project::run(run, command),
         Command::Lsp(command) => lsp::run(run, command),
+        Command::Skill(command) => skill::run(run, command),
         Command::Validation(command) => validation::run(run, command),
         Command::Tool(command) => tool::run(run, command),
         Command::Action(command) => action::run(run, command),

@@ -181,6 +181,7 @@ impl Operation for Use {
         let candidate = Candidate {
             action: &action,
             actors: &actors,
+            arguments: &arguments,
             projects: &projects,
             resources: &resources,
             profile: &profile.profile,

@@ -3,9 +3,11 @@
 use agents_domain::QualifiedName;
 use agents_domain::action::{Action, ActionState};
 use agents_domain::ids::ResourceId;
+use agents_domain::ports::skill_store::RegisteredSkill;
 use agents_domain::ports::store::{RegisteredServer, Store, StoreError, StoreExt};
 use agents_domain::project::{Project, ProjectResource};
 use agents_domain::resource::Resource;
+use agents_domain::skill::{Discovered, DiscoveredServer};
 use serde_json::json;
 
 use super::super::samples::{at, id};
@@ -14,6 +16,7 @@ use super::{Case, refused, write};
 pub(super) const CASES: &[Case] = &[
     actions_are_kept_with_their_source,
     language_servers_come_and_go,
+    skills_come_and_go,
     projects_keep_their_links_in_order,
     resources_hang_on_their_parents,
     a_linked_resource_is_not_deleted,
@@ -127,6 +130,48 @@ fn language_servers_come_and_go(store: &dyn Store) {
     assert_eq!(store.view(|r| r.language_server(&name("local/ty"))), Ok(None));
     refused(store, |w| w.delete_language_server(&name("local/ty")));
     refused(store, |w| w.update_language_server(&server("local/ty")));
+}
+
+// STORE-006, MCP-017
+fn skills_come_and_go(store: &dyn Store) {
+    let skill = |text: &str| {
+        RegisteredSkill {
+        definition: serde_json::from_value(json!({
+            "name": text,
+            "tools": [{ "name": "read_file", "override": { "capability": { "writes": true } } }],
+            "mcp_servers": [{ "name": "x", "transport": "stdio", "command": "npx", "env": { "TOKEN": "${TOKEN}" } }],
+            "agent_skills": [{ "path": "./review" }]
+        }))
+        .unwrap(),
+        discovered: Discovered::default(),
+        config_path: "skill.yaml".to_owned(),
+        source: format!("name: {text}\n"),
+        created_at: at(1),
+        updated_at: at(1),
+    }
+    };
+    let (one, two) = (skill("local/one"), skill("acme/two"));
+    write(store, |w| {
+        w.insert_skill(&one)?;
+        w.insert_skill(&two)
+    });
+    assert_eq!(refused(store, |w| w.insert_skill(&one)), StoreError::Duplicate("skill local/one".to_owned()));
+    assert_eq!(store.view(|r| r.skills()), Ok(vec![two, one.clone()]));
+    let mut discovered = Discovered::default();
+    discovered.servers.insert("x".to_owned(), DiscoveredServer { at: Some(at(2)), ..Default::default() });
+    write(store, |w| w.put_discovered(&name("local/one"), &discovered));
+    let known = RegisteredSkill { discovered, ..one };
+    assert_eq!(store.view(|r| r.skill(&name("local/one"))), Ok(Some(known.clone())));
+    let changed = RegisteredSkill { updated_at: at(3), ..known };
+    write(store, |w| w.update_skill(&changed));
+    assert_eq!(store.view(|r| r.skill(&name("local/one"))), Ok(Some(changed)));
+    write(store, |w| {
+        w.delete_skill(&name("local/one"))?;
+        w.put_discovered(&name("local/one"), &Discovered::default())
+    });
+    assert_eq!(store.view(|r| r.skill(&name("local/one"))), Ok(None));
+    refused(store, |w| w.delete_skill(&name("local/one")));
+    refused(store, |w| w.update_skill(&skill("local/one")));
 }
 
 fn projects_keep_their_links_in_order(store: &dyn Store) {

@@ -35,6 +35,7 @@ impl Names {
             Registry::Actor,
             Registry::AutomationProfile,
             Registry::LanguageServer,
+            Registry::Skill,
             Registry::Validation,
         ];
         all.into_iter()

@@ -144,8 +144,13 @@ fn pages(snapshot: &Snapshot, names: &Names) -> Vec<Page> {
             None => nameless.push(page),
         }
     }
-    let registries =
-        [Registry::Action, Registry::AutomationProfile, Registry::LanguageServer, Registry::Validation];
+    let registries = [
+        Registry::Action,
+        Registry::AutomationProfile,
+        Registry::LanguageServer,
+        Registry::Skill,
+        Registry::Validation,
+    ];
     let registered =
         registries.into_iter().flat_map(|registry| names.all(registry)).filter_map(|e| e.file.as_ref());
     let registered = registered.map(|(path, _)| path.clone());

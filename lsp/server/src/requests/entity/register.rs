@@ -27,7 +27,7 @@ impl Shared {
         let entity = Entity::of(document);
         let entity = entity.ok_or_else(|| {
             Error::validation(format!(
-                "{uri} is no file of an action, an actor, a language server, an automation profile or a validation"
+                "{uri} is no file of an action, an actor, a language server, an automation profile, a skill or a validation"
             ))
         })?;
         let operation = operation(entity.kind).ok_or_else(|| {
