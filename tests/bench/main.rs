@@ -16,6 +16,7 @@ mod decisions;
 mod editor;
 mod fixtures;
 mod index;
+mod models;
 mod plans;
 mod proxy;
 mod sandbox;
@@ -113,7 +114,9 @@ fn main() {
     }
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let mut figures = Vec::new();
-    for group in ["commands", "decisions", "editor", "index", "proxy", "sandbox", "children", "plans"] {
+    for group in
+        ["commands", "decisions", "editor", "index", "proxy", "sandbox", "children", "models", "plans"]
+    {
         if wanted.is_empty() || wanted.iter().any(|one| one == group) {
             let measured = match group {
                 "commands" => commands::measure(),
@@ -123,6 +126,7 @@ fn main() {
                 "sandbox" => sandbox::measure(),
                 "children" => children::measure(),
                 "index" => index::measure(),
+                "models" => models::measure(),
                 _ => plans::measure(),
             };
             figures.extend(measured.iter().map(Figure::json));

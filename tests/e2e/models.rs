@@ -203,7 +203,8 @@ fn a_corrected_choice_of_a_model_is_asked_about_again_and_other_work_stays() {
         { "when": { "contains": ["Carry this plan out"], "turns": 1, "lacks": ["In the middle"] }, "calls": [how("b", "b.py"), write("b.py", "bye, please\n", "b")] },
         { "when": { "contains": ["Carry this plan out"], "turns": 2, "lacks": ["In the middle"] }, "calls": [finish("Both say please")] },
         { "when": { "contains": ["In the middle"], "turns": 1 }, "calls": [how("b", "b.py"), write("b.py", "bye, please, now\n", "b")] },
-        { "when": { "contains": ["In the middle"], "turns": 2 }, "calls": [finish("Both say please, b in the middle")] },
+        { "when": { "contains": ["was answered otherwise: In the middle"], "turns": 2 }, "calls": [write("b.py", "bye, please, now\n", "b")] },
+        { "when": { "contains": ["In the middle"], "turns": 3 }, "calls": [finish("Both say please, b in the middle")] },
     ] }));
     world.openai(&server);
     let repo = world.repo_with("repo", &[("a.py", "hello\n"), ("b.py", "bye\n")]);

@@ -36,6 +36,8 @@ pub struct Asked {
     pub body: Value,
     /// Which reply it got; `None` for one that nobody expected.
     pub reply: Option<usize>,
+    /// When it was there as a whole.
+    pub at: Instant,
 }
 
 impl Asked {
@@ -266,7 +268,7 @@ async fn respond(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Resp
         if let Some(index) = index {
             state.used[index] += 1;
         }
-        state.asked.push(Asked { path, headers, body: body.clone(), reply: index });
+        state.asked.push(Asked { path, headers, body: body.clone(), reply: index, at: Instant::now() });
         shared.changed.notify_all();
         (index.map(|index| state.script.replies[index].clone()), state.asked.len())
     };
