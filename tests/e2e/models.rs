@@ -124,8 +124,8 @@ fn a_plan_whose_money_is_used_up_waits_for_a_person() {
     world.register("app", &repo);
     world.model_action("openai/gpt-4.1", "");
     let plan = world.change("app", "trusted", &[]);
-    plan.assert_at("strategize/processing+budget");
-    assert_eq!(server.asked().len(), 2, "the second call went over it");
+    plan.assert_at("execute/processing+budget");
+    assert_eq!(server.asked().len(), 2, "the second call went over it, and no third is made");
 }
 
 // kill -9 in the middle of an answer: it is asked for again, and nothing is done twice.
@@ -242,6 +242,20 @@ fn a_model_without_a_key_is_refused_with_what_to_do() {
     world.model_action("openai/gpt-4.1", "");
     let refused = world.refused(&["plan", "use", "local/change", "local/app"]);
     assert!(refused.text.contains("OPENAI_API_KEY"), "{}", refused.text);
+    // A provider that is half described fails when it is used, not before.
+    world.ok(&["config", "set", "provider.custom.lab.protocol", "openai"]);
+    let lab = [
+        "plan",
+        "use",
+        "local/change",
+        "local/app",
+        "--strategy-actor",
+        "lab/x",
+        "--execution-actor",
+        "lab/x",
+    ];
+    let refused = world.refused(&lab);
+    assert!(refused.text.contains("`base-url` must be where it is"), "{}", refused.text);
     let diagnostics = world.ok(&["diagnostics"]);
     assert!(diagnostics.text.contains("export ANTHROPIC_API_KEY"), "{}", diagnostics.text);
 }

@@ -134,14 +134,13 @@ impl Environment {
     /// The models that the configuration allows; no one is asked yet.
     ///
     /// # Errors
-    /// A provider or a price in the configuration that does not fit.
+    /// None: what is wrong in the configuration of a provider is said by the first question to its models.
     pub fn models(&self) -> Result<Arc<Catalogue>> {
-        if let Some(models) = self.models.get() {
-            return Ok(models.clone());
-        }
-        let record = self.recording.get().cloned();
-        let models = Arc::new(Catalogue::new(models::settings(&self.config, &self.data_dir, record)?));
-        Ok(self.models.get_or_init(|| models).clone())
+        let made = || {
+            let record = self.recording.get().cloned();
+            Arc::new(Catalogue::new(models::settings(&self.config, &self.data_dir, record)))
+        };
+        Ok(self.models.get_or_init(made).clone())
     }
 
     /// Keeps what models are asked and answer in this cassette; to be said before the engine is made.

@@ -40,6 +40,9 @@ pub struct Settings {
     pub cassettes: PathBuf,
     /// Every call is kept in this cassette.
     pub record: Option<PathBuf>,
+    /// What is wrong in the configuration of a provider of the person's own, by its name. It fails when it is used, not
+    /// before: the command that puts it right must work.
+    pub refused: BTreeMap<String, String>,
 }
 
 impl std::fmt::Debug for Settings {
@@ -109,6 +112,13 @@ impl Catalogue {
     }
 
     fn target(&self, provider: &str, model: &str) -> Result<Target, ModelFailure> {
+        if let Some(why) = self.settings.refused.get(provider) {
+            return Err(ModelFailure::new(
+                ModelFailureKind::Unknown,
+                format!("provider `{provider}` cannot be used: {why}"),
+            )
+            .hint("agents config list provider.*"));
+        }
         if let Some(custom) = self.settings.custom.get(provider) {
             return Ok(Target {
                 provider: provider.to_owned(),
@@ -253,6 +263,9 @@ impl Models for Catalogue {
             }),
         });
         let custom = self.settings.custom.keys().map(|name| Provider { name: name.clone(), missing: None });
+        let refused = self.settings.refused.iter();
+        let refused = refused.map(|(name, why)| Provider { name: name.clone(), missing: Some(why.clone()) });
+        let custom = custom.chain(refused);
         let mut all: Vec<Provider> = known.chain(custom).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
