@@ -20,9 +20,9 @@ export async function lookAround({ person, cli, plan, check }) {
 
   await closeAll();
   await person.command('CleverAgents: Show What a Correction Changed');
-  await page.locator('.quick-input-list .monaco-list-row', { hasText: 'F401' }).first().waitFor();
+  await page.locator('.quick-input-list .monaco-list-row', { hasText: 'Disable for this line' }).first().waitFor();
   await person.look('which-correction');
-  await person.choose('F401');
+  await person.choose('Disable for this line');
   await page.locator('.tab.active', { hasText: 'Correction' }).waitFor();
   await page.locator('.diff-editor, .multiDiffEntry, .monaco-diff-editor').first().waitFor();
   check('what a correction changed is a diff of before and after', true);

@@ -4,7 +4,7 @@ import type { Correction, Explained, PendingDecision } from '../api.ts';
 import { type Context, type Subject, subjectOf } from '../context.ts';
 import { showCorrection } from '../documents.ts';
 import { hasEnded } from '../model/look.ts';
-import { brief, confidence, count, planName } from '../model/words.ts';
+import { ago, brief, confidence, count, planName } from '../model/words.ts';
 import { choose } from '../pick.ts';
 
 /** Puts the options of a decision that waits to a person, and gives the plan what they say. */
@@ -194,21 +194,35 @@ export async function correctionDiff(context: Context, given: unknown): Promise<
   if (correction === undefined) {
     const plan = await context.pick.plan('Of which plan?', () => true, 'There is no plan yet.');
     if (!plan) return;
-    const { tree } = await context.server.call('agents.plan.tree', { plan: plan.id, show_superseded: true });
-    const { decisionsOf } = await import('../model/layout.ts');
-    const replaced = [...decisionsOf(tree)].filter((node) => node.status === 'superseded');
-    if (replaced.length === 0) {
+    const made = await correctionsOf(context, plan.id);
+    if (made.length === 0) {
       void vscode.window.showInformationMessage('No decision of this plan was corrected.');
       return;
     }
     correction = await choose(
-      replaced.map((node) => ({
-        label: `$(history) ${brief(node.question, 100)}`, detail: `it was ${brief(node.chosen, 100)}`, value: node.decision_id,
+      made.map((one) => ({
+        label: `$(history) ${brief(one.guidance, 100)}`, description: ago(one.at, Date.now()),
+        detail: `${brief(one.question, 100)} It was ${brief(one.was, 60)}`, value: one.correction_attempt_id,
       })),
       'Which correction?',
     );
   }
   if (correction !== undefined) await showCorrection(await context.server.call('agents.plan.correction-diff', { correction }));
+}
+
+/** How many decisions of a plan are asked for their corrections. */
+const ASKED = 200;
+
+/** The corrections of a plan's decisions, the newest first; a decision that was answered otherwise was not corrected. */
+async function correctionsOf({ server }: Context, plan: string) {
+  const { decisionsOf } = await import('../model/layout.ts');
+  const { tree } = await server.call('agents.plan.tree', { plan, show_superseded: true });
+  const decisions = [...decisionsOf(tree)].slice(0, ASKED);
+  const explained = await Promise.all(decisions.map((node) => server.call('agents.plan.explain', { decision: node.decision_id })));
+  const made = explained.flatMap(({ corrections, question, chosen }) =>
+    corrections.filter(({ role }) => role === 'corrected').map((one) => ({ ...one, question, was: chosen })));
+  const each = new Map(made.map((one) => [one.correction_attempt_id, one]));
+  return [...each.values()].sort((a, b) => b.at.localeCompare(a.at));
 }
 
 /** Opens the code that a decision is about. */
