@@ -296,3 +296,25 @@ fn traces(world: &World, plan: &str) -> Vec<Trace> {
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|window| window == needle)
 }
+
+// Where the tester has a key: a real model changes a file from the task to the commit. Which one: AGENTS_LIVE_MODEL.
+#[test]
+fn a_real_model_does_a_small_task_where_the_tester_has_a_key() {
+    let key_of = |variable: &str| std::env::var(variable).ok().filter(|key| !key.is_empty());
+    let (key, name, default) = match (key_of("OPENAI_API_KEY"), key_of("ANTHROPIC_API_KEY")) {
+        (Some(key), _) => (key, "provider.openai.api-key", "openai/gpt-4.1-mini"),
+        (None, Some(key)) => (key, "provider.anthropic.api-key", "anthropic/claude-haiku-4-5"),
+        (None, None) => return,
+    };
+    let model = std::env::var("AGENTS_LIVE_MODEL").unwrap_or_else(|_| default.to_owned());
+    let world = World::new();
+    world.ok(&["config", "set", name, &key]);
+    world.ok(&["config", "set", "plan.budget.per-plan", "0.50"]);
+    let repo = world.repo_with("repo", &[("hello.py", "print('hello')\n")]);
+    world.register("app", &repo);
+    world.model_action(&model, "");
+    let plan = world.change("app", "full-auto", &[]);
+    plan.assert_at("apply/applied");
+    assert!(repo.text("hello.py").to_lowercase().contains("please"), "{}", repo.text("hello.py"));
+    assert!(!plan.decisions_of("strategy_choice").is_empty());
+}
