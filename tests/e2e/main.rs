@@ -7,6 +7,7 @@
 //! processes and broken disks.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "what a helper cannot do fails the test")]
 
+mod actors;
 mod architecture;
 mod builtins;
 #[path = "../faults/mod.rs"]

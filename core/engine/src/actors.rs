@@ -132,6 +132,46 @@ impl Engine {
         Ok(library)
     }
 
+    /// What is run for a name outside of a plan: a registered actor with those it needs, or a model.
+    ///
+    /// # Errors
+    /// No actor of that name, one that only works in plans, or a file that cannot be used now.
+    pub fn runnable_actor(
+        &self,
+        name: &str,
+        overrides: &Overrides,
+        context: Option<&Value>,
+    ) -> Result<Vec<ActorDefinition>> {
+        let name = self.name(name)?;
+        if let Some(mut registered) = self.registered_actor(&name)? {
+            registered.overrides.is_unsafe |= overrides.is_unsafe;
+            registered.overrides.skills.extend(overrides.skills.iter().cloned());
+            return self.with_needed(&registered, context);
+        }
+        let is_model = PROVIDERS.contains(&name.namespace())
+            || (name.namespace() != "builtin" && self.actors.find(&name).is_some());
+        if !is_model {
+            if self.actors.find(&name).is_some() {
+                return Err(Error::validation(format!("`{name}` works in plans only"))
+                    .suggest("agents plan use <ACTION> <PROJECT>"));
+            }
+            return Err(self.no_such("actor", &name, &self.actor_names()?, "agents actor list"));
+        }
+        let value = serde_json::json!({
+            "name": name, "actors": { "model": { "type": "llm", "config": { "actor": name } } },
+        });
+        let definition = serde_json::from_value(value).map_err(|error| Error::internal(error.to_string()))?;
+        Ok(vec![definition])
+    }
+
+    /// One more run of an actor outside of a plan, with what it cost.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn count_actor_run(&self, name: &QualifiedName, cost_usd: f64) -> Result<()> {
+        self.write(|w| Ok(w.count_actor_run(name, cost_usd)?))
+    }
+
     /// Whether plans can name an actor so.
     pub(crate) fn has_actor(&self, name: &QualifiedName) -> Result<bool> {
         Ok(self.actors.find(name).is_some() || self.registered_actor(name)?.is_some())

@@ -59,7 +59,7 @@ impl Machine {
             Backing::Model(model) => model,
             Backing::Actor(name) => name.to_string(),
         };
-        let system = self.system_prompt(definition, of, &agent, &task.who.name())?;
+        let system = self.guided(self.system_prompt(definition, of, &agent, &task.who.name())?);
         let mut messages = self.memory.get(&memory_key(of, task)).cloned().unwrap_or_default();
         messages.push(ChatMessage::User { text: task.input.clone() });
         messages.extend(task.messages.iter().cloned());
@@ -87,6 +87,16 @@ impl Machine {
             request,
             wait: pause(&policy, task.failed),
         }])
+    }
+
+    /// The prompt with what people said since the run began.
+    fn guided(&self, system: Option<String>) -> Option<String> {
+        if self.guidance.is_empty() {
+            return system;
+        }
+        let words: String = self.guidance.iter().map(|one| format!("\n- {one}")).collect();
+        let before = system.map(|system| format!("{system}\n\n")).unwrap_or_default();
+        Some(format!("{before}What the person said meanwhile:{words}"))
     }
 
     /// The prompt with everything its template asks for (2.4).

@@ -14,8 +14,8 @@ use agents_domain::language_server::binding::{Binding, Lent, Rule};
 use agents_domain::plan::{Phase, PhaseSummary};
 use agents_domain::ports::BoxFuture;
 use agents_domain::ports::actor::{
-    Actor, ActorFailure, ActorHost, DecisionDraft, KnownDecision, Observation, Progress, Request, StepCost,
-    StepInput, StepOutcome, StepOutput,
+    Actor, ActorFailure, ActorHost, ActorWorkspace, DecisionDraft, KnownDecision, Observation, Progress,
+    Request, StepCost, StepInput, StepOutcome, StepOutput,
 };
 use agents_domain::ports::model::{
     ChatDelta, ChatReply, ChatRequest, ModelFailure, ModelFailureKind, ModelTrace, Models,
@@ -134,11 +134,14 @@ impl DefinedActor {
             state.begun = true;
             let context = context_of(&input);
             state.machine = Machine::new(&self.program, &context).with_most_calls(self.most_calls);
-            state.machine.say(&self.program, &toolbox, &task(&input));
+            state.machine.say(&self.program, &toolbox, &task(&input, host));
         } else if state.answer.is_some() && !input.findings.is_empty() {
             state.mending += 1;
             state.answer = None;
             state.machine.say(&self.program, &toolbox, &findings(&input));
+        }
+        if input.state != Value::Null {
+            state.machine.guidance.extend(input.guidance.iter().cloned());
         }
         let told = observed(&input, &mut state);
         state.machine.tell(&self.program, &toolbox, told);
@@ -415,7 +418,7 @@ fn context_of(input: &StepInput) -> Value {
 }
 
 /// The message that begins a phase.
-fn task(input: &StepInput) -> String {
+fn task(input: &StepInput, host: &dyn ActorHost) -> String {
     let mut text = format!("# Task\n{}\n", input.description.trim());
     let mut part = |title: &str, body: String| {
         if !body.trim().is_empty() {
@@ -427,6 +430,11 @@ fn task(input: &StepInput) -> String {
     part("Arguments", arguments.collect());
     part("Invariants", input.invariants.iter().map(|one| format!("- {}\n", one.text)).collect());
     part("Guidance", input.guidance.iter().map(|one| format!("- {one}\n")).collect());
+    let resource = |workspace: &ActorWorkspace| {
+        let how = if workspace.read_only { ", read-only" } else { "" };
+        format!("- Resource {} (id {}){how}\n", workspace.name, workspace.resource_id)
+    };
+    part("Resources", host.workspaces().iter().map(resource).collect());
     if input.phase == Phase::Execute {
         let decisions = input.decisions.iter().filter(|decision| decision.key.is_some());
         part("Decided", decisions.map(|d| format!("- {}: {}\n", d.question, d.chosen_option)).collect());

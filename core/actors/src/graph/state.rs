@@ -34,6 +34,8 @@ pub struct Machine {
     pub(super) made: BTreeMap<String, u32>,
     /// Tasks that can go on without an effect.
     pub(super) ready: VecDeque<u64>,
+    /// What people said meanwhile; every question to a model has it from then on.
+    pub guidance: Vec<String>,
     /// Goes before what agents say.
     pub(super) temperature: Option<f64>,
     /// States of graphs to be kept, since they were asked for last.

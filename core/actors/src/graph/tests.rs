@@ -463,3 +463,14 @@ proptest! {
         prop_assert!(first.1.len() <= 25 * 6);
     }
 }
+
+#[test]
+fn what_people_say_meanwhile_reaches_the_next_question() {
+    let mut world = World::new(graph(
+        &["a"],
+        json!({ "type": "graph", "entry_point": "a", "edges": [], "nodes": agent_nodes(&["a"]) }),
+    ));
+    world.machine.guidance.push("be brief".to_owned());
+    world.ask("x", echo).unwrap();
+    assert_eq!(world.seen.asked[0].2.system.as_deref(), Some("What the person said meanwhile:\n- be brief"));
+}

@@ -29,6 +29,15 @@ The least a file says:
     /// Show an actor.
     #[command(after_help = "Examples:\n  agents actor show local/reviewer")]
     Show(NameArgs),
+    /// Say something to an actor and show its answer: outside of any plan, and nothing is changed.
+    #[command(after_help = "\
+Examples:
+  agents actor run openai/gpt-4 'What is a monad?'
+  agents actor run local/reviewer 'What do you look at?' --temperature 0.2
+  agents actor run local/tutor 'And then?' --context lesson-1
+
+With --context, what is said is remembered under that name. Tools are run in plans only.")]
+    Run(ActorRunArgs),
     /// Remove an actor from the registry, and say what it leaves behind. Its file stays.
     #[command(after_help = "Examples:\n  agents actor remove local/reviewer")]
     Remove(NameArgs),
@@ -41,6 +50,7 @@ impl ActorCommand {
             Self::List => "actor list",
             Self::Show(_) => "actor show",
             Self::Remove(_) => "actor remove",
+            Self::Run(_) => "actor run",
         }
     }
 }
@@ -66,4 +76,40 @@ pub struct ActorAddArgs {
     /// Its model, whatever its file says.
     #[arg(long, hide = true)]
     pub model: Option<String>,
+}
+
+/// What `actor run` takes.
+#[derive(Debug, Args)]
+pub struct ActorRunArgs {
+    /// The actor: a registered one, or `<provider>/<model>`.
+    pub name: String,
+    /// What is said.
+    pub prompt: String,
+    /// Write the answer to this file.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<String>,
+    /// Run it although it may do what no sandbox keeps in.
+    #[arg(short, long = "unsafe")]
+    pub is_unsafe: bool,
+    /// Remember what is said under this name, and go on from what was said before.
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Where contexts are kept [default: contexts in the data directory].
+    #[arg(long, value_name = "PATH")]
+    pub context_dir: Option<String>,
+    /// A JSON file with values for the actor's `context`.
+    #[arg(long, value_name = "FILE")]
+    pub load_context: Option<String>,
+    /// How freely models answer, 0.0 to 2.0, whatever the actor says.
+    #[arg(short, long, value_name = "TEMPERATURE")]
+    pub temperature: Option<f64>,
+    /// Run streams that are `hot` or `replay`, or become graphs.
+    #[arg(long)]
+    pub allow_rxpy_in_run_mode: bool,
+    /// A skill for its agents that have a model; may be repeated.
+    #[arg(long = "skill", value_name = "SKILL")]
+    pub skills: Vec<String>,
+    /// Keep what models are asked and answer in this cassette.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<String>,
 }

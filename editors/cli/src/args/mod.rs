@@ -20,7 +20,7 @@ use clap_complete::Shell;
 
 use crate::output::Format;
 
-pub use actor::{ActorAddArgs, ActorCommand};
+pub use actor::{ActorAddArgs, ActorCommand, ActorRunArgs};
 pub use automation_profile::{AutomationProfileAddArgs, AutomationProfileCommand, AutomationProfileListArgs};
 pub use help::HelpArgs;
 pub use invariant::{InvariantAddArgs, InvariantCommand, InvariantListArgs, InvariantRemoveArgs};

@@ -27,6 +27,7 @@ use agents_domain::Error;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use actor::RunReport as ActorRunReport;
 pub use quickstart::Report as QuickstartReport;
 
 use crate::args::Command;

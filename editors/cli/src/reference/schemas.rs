@@ -179,6 +179,7 @@ fn data(command: &str) -> Vec<Value> {
     match command {
         "version" => return vec![version()],
         "info" => return vec![info()],
+        "actor run" => return vec![of::<crate::commands::ActorRunReport>()],
         "help" => return vec![of::<crate::commands::help::HelpOutput>()],
         "init" => return vec![of::<agents_engine::operations::system::InitOutput>()],
         "quickstart" => return vec![of::<crate::commands::QuickstartReport>()],

@@ -1,5 +1,9 @@
 //! `agents actor`: the registry of actors.
 
+mod run;
+
+pub use run::RunReport;
+
 use agents_domain::ErrorKind;
 use agents_engine::operations::actor::{Add, List, Remove, Show};
 use serde_json::Value;
@@ -17,6 +21,7 @@ pub fn run(run: &Run, command: ActorCommand) -> Outcome {
         ActorCommand::List => list(run),
         ActorCommand::Show(args) => show(run, args),
         ActorCommand::Remove(args) => remove(run, args),
+        ActorCommand::Run(args) => run::run(run, args),
     }
 }
 
