@@ -28,7 +28,7 @@ const ANSWERS: [(&str, &[&str]); 2] =
     [("diagnostics", &["diagnostics run"]), ("plan diff", &["plan diff", "plan correction-diff"])];
 
 /// Commands that speak a protocol.
-const NO_DOCUMENT: [&str; 2] = ["lsp serve", "mcp serve"];
+const NO_DOCUMENT: [&str; 3] = ["lsp pool", "lsp serve", "mcp serve"];
 
 /// The schemas of all commands that write for programs.
 pub fn schemas() -> Vec<Schema> {
