@@ -71,7 +71,7 @@ fn a_plan_whose_actors_are_files_runs_from_the_task_to_the_commit() {
     world.ok(&["action", "create", "--config", file.to_str().unwrap()]);
     let plan = world.change("app", "trusted", &[]);
     plan.assert_at("execute/complete+apply_approval");
-    assert_eq!(plan.strategy("strategy")["chosen"], "Say please");
+    assert_eq!(plan.strategy("greeting")["chosen"], "Say please");
     let how = &plan.decisions_of("implementation_choice")[0];
     assert!(how.to_string().contains("main.edit"), "{how:#}");
     assert!(plan.summary("execute").contains("It is good"), "{}", plan.summary("execute"));

@@ -65,7 +65,7 @@ pub struct ActorAddArgs {
     #[arg(long)]
     pub update: bool,
     /// It may do what no sandbox keeps in, whatever its file says.
-    #[arg(short, long = "unsafe")]
+    #[arg(short = 'u', long = "unsafe")]
     pub is_unsafe: bool,
     /// A skill for its agents that have a model; may be repeated.
     #[arg(long = "skill", value_name = "SKILL")]
@@ -89,7 +89,7 @@ pub struct ActorRunArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<String>,
     /// Run it although it may do what no sandbox keeps in.
-    #[arg(short, long = "unsafe")]
+    #[arg(short = 'u', long = "unsafe")]
     pub is_unsafe: bool,
     /// Remember what is said under this name, and go on from what was said before.
     #[arg(long, value_name = "NAME")]
