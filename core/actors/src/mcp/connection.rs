@@ -11,7 +11,8 @@ use agents_domain::ports::mcp::{McpAnswer, McpConnection, McpFailure, McpPlace, 
 use agents_domain::skill::{DiscoveredServer, ExpectedBehaviour, McpPrompt, McpResource, McpTool, infer};
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ClientRequest, CustomRequest, Implementation, ServerResult,
+    CancelledNotification, CancelledNotificationParam, ClientCapabilities, ClientConfig, ClientRequest,
+    CustomRequest, Implementation, RequestId, ServerResult,
 };
 use rmcp::service::{
     NotificationContext, Peer, PeerRequestOptions, RoleClient, RunningService, ServiceError,
@@ -435,9 +436,30 @@ async fn request(
 ) -> Result<Value, ServiceError> {
     let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
     let options = PeerRequestOptions::with_timeout(within);
-    let result: ServerResult =
-        peer.send_request_with_option(request, options).await?.await_response().await?;
+    let handle = peer.send_request_with_option(request, options).await?;
+    let mut unanswered = Unanswered { peer: peer.clone(), id: Some(handle.id.clone()) };
+    let answer = handle.await_response().await;
+    // It was answered, or its time is up, which the server was told.
+    unanswered.id = None;
+    let result: ServerResult = answer?;
     serde_json::to_value(result).map_err(|_| ServiceError::UnexpectedResponse)
+}
+
+/// A request nobody waits for any more when this is dropped; the server is told.
+struct Unanswered {
+    peer: Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let peer = self.peer.clone();
+        let why = Some("the call is not waited for any more".to_owned());
+        let cancelled = CancelledNotification::new(CancelledNotificationParam::new(Some(id), why));
+        runtime.spawn(async move { peer.send_notification(cancelled.into()).await });
+    }
 }
 
 /// A whole list, page by page (MCP-001). `Err` is why it could not be read.

@@ -16,6 +16,9 @@ use super::masked;
 /// Bytes of what it prints that are kept: the end.
 const KEPT: usize = 16 << 10;
 
+/// Characters of a line that are told.
+const LINE: usize = 300;
+
 /// How long it may take to leave after its input was closed, and after it was told to.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -42,7 +45,8 @@ impl Tail {
             self.bytes.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
         let text = masked(&String::from_utf8_lossy(&kept), secrets);
         let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-        all[all.len().saturating_sub(lines)..].join("\n")
+        let short = |line: &&str| line.chars().take(LINE).collect::<String>();
+        all[all.len().saturating_sub(lines)..].iter().map(short).collect::<Vec<_>>().join("\n")
     }
 }
 

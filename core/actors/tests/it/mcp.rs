@@ -126,7 +126,8 @@ async fn awkward_servers_are_put_up_with() {
     // Lines that are no messages, and a flood on standard error that would block it.
     let noisy = scene.connect(&["noise"]).await;
     assert_eq!(text(&noisy, "read_file", json!({ "path": "src/a.txt" })).await, "one\n");
-    assert_eq!(noisy.printed(), "ready");
+    let printed = noisy.printed();
+    assert!(printed.ends_with("\nready") && printed.len() < 400, "{printed}");
     // A list that never ends, and entries that are no tools.
     assert!(scene.connect(&["loop"]).await.offers().tools.len() >= 11);
     let odd = scene.connect(&["odd"]).await.offers().tools;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use agents_domain::QualifiedName;
 use agents_domain::skill::SkillDefinition;
 use serde_json::{Map, Value, json};
 
@@ -273,9 +274,10 @@ fn rules(root: &Node, source: &mut Source<'_>) {
     unique(root, "mcp_servers", "name", source);
     unique(root, "agent_skills", "path", source);
     unique(root, "builtins", "group", source);
-    let own = root.get("name").and_then(Node::text).unwrap_or_default();
+    let named = |node: &Node| node.text().and_then(|text| text.parse::<QualifiedName>().ok());
+    let own = root.get("name").and_then(named);
     for (at, include) in items(root, "includes") {
-        if let Some(node) = include.get("name").filter(|node| node.text() == Some(own)) {
+        if let Some(node) = include.get("name").filter(|node| own.is_some() && named(node) == own) {
             source.error(&format!("{at}.name"), &node.bytes, "a skill cannot include itself");
         }
         for (inside, said) in items(include, "tool_overrides") {
