@@ -84,7 +84,9 @@ export class Person {
 
   /** Chooses from a list that is open. */
   async choose(text) {
-    await this.page.locator('.quick-input-widget:visible .quick-input-list .monaco-list-row', { hasText: text }).first().click();
+    // At its beginning: what the mouse rests on is explained over the middle.
+    await this.page.locator('.quick-input-widget:visible .quick-input-list .monaco-list-row', { hasText: text }).first()
+      .click({ position: { x: 30, y: 10 } });
   }
 
   /** Types into the box that is open. */
