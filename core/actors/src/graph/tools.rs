@@ -80,15 +80,14 @@ impl Machine {
         let Some(tool) = toolbox.find(&name) else {
             return Err(format!("there is no tool `{name}`"));
         };
-        let args = if toolbox.is_local(&tool.name) && is_open(&tool.input) {
-            let mut args = json!({ "input_data": task.input, "context": self.contexts.get(&of) });
-            if !task.parameters.is_empty() {
-                args["params"] = Value::Object(task.parameters.clone());
-            }
-            args
-        } else {
-            arguments(tool, &task.input, &task.parameters)
-        };
+        let mut args = arguments(tool, &task.input, &task.parameters);
+        // A tool of the file sees what its agents share (ACTOR-082, ACTOR-083).
+        if toolbox.is_local(&tool.name)
+            && is_open(&tool.input)
+            && let (Some(args), Some(context)) = (args.as_object_mut(), self.contexts.get(&of))
+        {
+            args.entry("context").or_insert_with(|| context.clone());
+        }
         Ok(vec![Effect::Call {
             task: id,
             id: task.id.clone(),

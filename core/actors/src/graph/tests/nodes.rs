@@ -56,7 +56,7 @@ fn tools_of_the_file_share_the_context_with_prompts() {
     let tool = |name: &str, args: &Value| {
         assert_eq!(args["context"]["stage"], "intro");
         Ok(
-            json!({ "result": format!("{name}:{}", args["input_data"]), "context": { "stage": "brainstorming" } }),
+            json!({ "result": format!("{name}:{}", args["content"]), "context": { "stage": "brainstorming" } }),
         )
     };
     assert_eq!(world.say("hi", echo, tool).unwrap(), "a(one:\"hi\")");
@@ -82,7 +82,7 @@ fn tool_nodes_run_registered_tools_and_their_own() {
     assert_eq!(world.say("a.txt", echo, tool).unwrap(), "<f>");
     assert_eq!(world.seen.called[0], ("builtin/read_file".to_owned(), json!({ "path": "a.txt" })));
     assert_eq!(world.seen.called[1].0, "g.own");
-    assert_eq!(world.seen.called[1].1["input_data"], "<builtin/read_file>");
+    assert_eq!(world.seen.called[1].1["content"], "<builtin/read_file>");
 }
 
 // ACTOR-068, ACTOR-005
