@@ -172,6 +172,7 @@ Feature: A feature in phases over four repositories
       agents plan cancel --reason "SMS comes later" $C4
       agents plan execute $P
       """
+    And the person lets every child plan go on
     Then the plan stands at "execute/complete+apply_approval"
     And the repository "worker" is as it was
     When a script runs
