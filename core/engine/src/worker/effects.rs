@@ -261,7 +261,8 @@ impl Worker<'_> {
             Err((kind, why)) if changed.is_empty() => {
                 self.write(|w, _| Ok(w.insert_tool_call(&over)?))?;
                 self.keep_failure(run, name, &why)?;
-                return self.refuse_as(run, kind, format!("{name}: {why}"));
+                let named = if why.starts_with(name) { why } else { format!("{name}: {why}") };
+                return self.refuse_as(run, kind, named);
             }
             // It failed, and what it did before that stays: the actor sees both.
             Err((kind, why)) => json!({ "error": why, "type": kind }),

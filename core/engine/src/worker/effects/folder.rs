@@ -98,7 +98,9 @@ async fn run(
     let (program, mut arguments) = interpreter(&file);
     arguments.extend(words);
     let surroundings = &*scene.engine.surroundings;
-    let bounds = sandbox.bounds(Reach::Sandbox, &scene.engine.data_dir);
+    let mut bounds = sandbox.bounds(Reach::Sandbox, &scene.engine.data_dir);
+    // Wherever it is, the skill's folder is there to read.
+    bounds.protected.extend(place.canonicalize());
     let mut env = environment::variables(surroundings);
     env.retain(|(name, _)| !matches!(name.as_str(), "TMPDIR" | "XDG_CACHE_HOME"));
     let (program, arguments) = confine::confined(surroundings, &bounds, Path::new(&program), &arguments);
