@@ -241,3 +241,25 @@ fn resources_are_looked_into() {
     assert_eq!(shown["data"]["child_types"][0]["type"], "git");
     assert_eq!(world.refused(&["resource", "type", "show", "nothing"])["error"]["code"], "NOT_FOUND");
 }
+
+// CONF-028: with --update an entry is made or replaced, however often
+#[test]
+fn adding_with_update_can_be_repeated() {
+    let world = World::new();
+    world.write("ruff.yaml", "name: local/ruff\nlanguages: [python]\ncommand: sh\n");
+    world.write("tests.yaml", "name: local/tests\ncommand: 'true'\n");
+    for args in [
+        &["lsp", "add", "--update", "-c", "ruff.yaml"][..],
+        &["validation", "add", "--update", "-c", "tests.yaml"],
+        &["resource", "add", "--update", "git-checkout", "local/repo", "--path", "repo"],
+        &["config", "set", "core.format", "plain"],
+    ] {
+        for _ in 0..3 {
+            world.json(args);
+        }
+    }
+    assert_eq!(world.json(&["resource", "list"])["data"]["summary"]["total"], 1);
+    for args in [&["lsp", "add", "-c", "ruff.yaml"][..], &["validation", "add", "-c", "tests.yaml"]] {
+        assert_eq!(world.refused(args)["error"]["code"], "ALREADY_EXISTS", "{args:?}");
+    }
+}

@@ -143,3 +143,33 @@ fn manual(run: &Run, folder: &str) -> Outcome {
     out.ok(format!("{} written", human::counted(count as u64, "page", "pages")));
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn the_topic_on_errors_names_every_code_with_its_number() {
+        let text = TOPICS.iter().find(|topic| topic.0 == "errors").unwrap().2;
+        for code in ErrorCode::ALL {
+            let line = text.lines().find(|line| line.split_whitespace().next() == Some(code.name()));
+            let line = line.unwrap_or_else(|| panic!("{} is not there", code.name()));
+            assert!(line.contains(&code.number().to_string()), "{line}");
+        }
+    }
+
+    #[test]
+    fn examples_in_topics_parse_and_topics_are_ascii_of_screen_width() {
+        for Topic(name, about, text) in TOPICS {
+            assert!(text.is_ascii() && !about.is_empty(), "{name}");
+            assert!(text.lines().all(|line| line.len() <= 100), "{name}");
+            for line in text.lines().filter_map(|line| line.strip_prefix("  agents ")) {
+                let words = line.split(' ').map(|word| word.trim_matches('\''));
+                let parsed = Cli::try_parse_from(std::iter::once("agents").chain(words));
+                assert!(parsed.is_ok(), "{name}: {line}");
+            }
+        }
+    }
+}
