@@ -75,6 +75,9 @@ const VALUES: &[(&str, &str, Values)] = &[
     ("*", "input", Values::Files),
     ("*", "file", Values::Files),
     ("*", "manual", Values::Folders),
+    ("*", "load_context", Values::Files),
+    ("*", "record", Values::Files),
+    ("*", "context_dir", Values::Folders),
     ("*", "dir", Values::Folders),
     ("*", "root", Values::Folders),
     ("*", "path", Values::Folders),
@@ -371,6 +374,11 @@ mod tests {
 
     /// What people make up themselves: names of new things, texts, patterns, numbers.
     const OWN_WORDS: &[&str] = &[
+        "provider",
+        "model",
+        "prompt",
+        "context",
+        "temperature",
         "add name",
         "arguments",
         "args",
