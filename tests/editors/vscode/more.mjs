@@ -82,7 +82,7 @@ export async function rollBack({ person, cli, plan, check, standing }) {
   await person.look('rolled-back');
 }
 
-export async function takeBackAndGiveUp({ person, cli, plan, check, world, rests }) {
+export async function takeBackAndGiveUp({ person, cli, plan, check, world }) {
   const { page } = person;
   await person.notification('was applied').locator('.monaco-button', { hasText: 'Take It Back' }).click();
   await page.locator('.monaco-dialog-box', { hasText: 'Take fix-diagnostics' }).waitFor();
@@ -106,7 +106,6 @@ export async function takeBackAndGiveUp({ person, cli, plan, check, world, rests
   check('its sandbox is removed', !existsSync(sandbox), `there was ${had ? 'one' : 'none'}: ${sandbox}`);
   await person.look('discarded');
 
-  const plans = cli('plan', 'list').plans.length;
   await person.command('CleverAgents: Append a Fix to a Decision');
   await page.locator('.quick-input-widget:visible .monaco-list-row', { hasText: 'applied' }).first().click();
   await page.locator('.quick-input-widget:visible .monaco-list-row', { hasText: 'F401' }).first().click();
@@ -114,8 +113,8 @@ export async function takeBackAndGiveUp({ person, cli, plan, check, world, rests
   await page.locator('.monaco-dialog-box', { hasText: 'Append' }).waitFor();
   await person.look('append');
   await person.confirm('Append');
-  await until('a child plan adds to it', () => cli('plan', 'list').plans.length > plans || rests(), () => cli('plan', 'list').plans);
-  check('a fix is appended to a decision of an applied plan', cli('plan', 'list').plans.length > plans, cli('plan', 'list').plans);
+  const child = await until('a child plan adds to it', () => cli('plan', 'list').plans.find((one) => one.parent === plan), () => cli('plan', 'list').plans);
+  check('a fix is appended to a decision of an applied plan, by a child plan', child.action.includes('fix-diagnostics'), child);
   await person.look('appended');
 }
 
