@@ -11,8 +11,8 @@ mod yaml;
 
 pub use entity::{
     EntityKind, KINDS, LoadResult, Loaded, Reading, Registry, kind_of, language_hints, load_action,
-    load_actor, load_agent_skill, load_automation_profile, load_language_server, load_skill, load_validation,
-    split_front_matter,
+    load_actor, load_agent_skill, load_automation_profile, load_language_server, load_skill, load_tool,
+    load_validation, split_front_matter,
 };
 pub use nearest::nearest;
 pub use problem::{Fix, MAX_FILE_BYTES, Problem, Severity, decode, read_file, read_settings, to_error};

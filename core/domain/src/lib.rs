@@ -32,6 +32,7 @@ pub mod skill;
 pub mod template;
 pub mod text;
 pub mod time;
+pub mod tool;
 pub mod tree;
 pub mod validation;
 pub mod words;

@@ -84,6 +84,15 @@ impl Engine {
                 });
                 registered.collect()
             }
+            Registry::Tool => {
+                let registered = self.view(|r| r.tools())?.into_iter().map(|t| {
+                    let about = entry(t.definition.name.to_string(), Some(t.definition.description));
+                    from(about, t.config_path, t.source)
+                });
+                let ours = crate::tools::all().iter();
+                let ours = ours.map(|t| entry(t.facts.name.clone(), Some(t.facts.summary.clone())));
+                registered.chain(ours).collect()
+            }
             Registry::Validation => {
                 let registered = self.view(|r| r.validations())?.into_iter().map(|v| {
                     let about = entry(v.definition.name.to_string(), v.definition.description);

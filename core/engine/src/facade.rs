@@ -102,6 +102,7 @@ operations![
     ops::validation::Add,
     ops::validation::Attach,
     ops::validation::Detach,
+    ops::tool::Add,
     ops::tool::List,
     ops::tool::Show,
     ops::tool::Remove,

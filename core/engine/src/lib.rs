@@ -21,6 +21,7 @@ mod notes;
 pub mod operations;
 mod preflight;
 mod process;
+mod python;
 mod records;
 mod rewind;
 mod sandboxes;
@@ -92,6 +93,7 @@ pub struct Engine {
     installer: Option<Arc<dyn ServerInstaller>>,
     code_indexes: Option<Arc<dyn CodeIndexes>>,
     mcp_servers: Option<Arc<dyn McpServers>>,
+    python: Arc<python::Python>,
     /// When this process last started a worker for a plan, and how often in a row.
     starts: Arc<Mutex<HashMap<PlanId, (Instant, u32)>>>,
     /// Plans whose left-behind sandbox this process has tried to remove.
@@ -120,6 +122,7 @@ impl Engine {
             installer,
             code_indexes,
             mcp_servers: None,
+            python: Arc::default(),
             starts,
             swept: Arc::default(),
         }

@@ -15,7 +15,7 @@ use agents_domain::{Error, ErrorKind, QualifiedName, Result};
 use serde_json::{Value, json};
 
 use crate::operations::validation::{definition, not_there};
-use crate::validations::missing_program;
+use crate::validations::{missing_program, wrapped_tool};
 use crate::{Engine, sandboxes, skills, tools};
 
 /// What a plan is checked by, before it exists.
@@ -244,7 +244,7 @@ fn attachments(r: &dyn Reader, candidate: &Candidate<'_>) -> Result<Vec<Attachme
 }
 
 /// Check 7: what is attached can be run (VALID-033).
-fn validation_attachments(_: &Engine, r: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
+fn validation_attachments(engine: &Engine, r: &dyn Reader, candidate: &Candidate<'_>) -> Result<()> {
     for attachment in attachments(r, candidate)? {
         let (name, id) = (&attachment.validation, attachment.attachment_id);
         let detach = format!("agents validation detach {id}");
@@ -256,6 +256,12 @@ fn validation_attachments(_: &Engine, r: &dyn Reader, candidate: &Candidate<'_>)
                     .suggest("agents validation add --config <FILE>"));
             }
             Some(found) => {
+                if let Some(tool) = &found.wraps
+                    && let Err(why) = wrapped_tool(engine, tool)
+                {
+                    let message = format!("validation `{name}` wraps {tool}: {why}");
+                    return Err(Error::validation(message).suggest(detach));
+                }
                 if let Some(why) = found.cannot_run() {
                     return Err(Error::validation(format!("validation `{name}` cannot be run: {why}"))
                         .suggest(detach));

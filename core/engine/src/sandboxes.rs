@@ -20,6 +20,8 @@ use crate::process::confine::{Bounds, Reach};
 pub(crate) struct OpenSandbox {
     pub resource_id: ResourceId,
     pub name: String,
+    /// The type of the resource, such as `git-checkout`.
+    pub resource_type: String,
     pub root: PathBuf,
     pub read_only: bool,
     pub untouchable: Vec<(String, String)>,
@@ -39,9 +41,10 @@ impl OpenSandbox {
         match reach {
             Reach::Machine => protected.push(data_dir.to_owned()),
             // Sandboxes of other plans are there, too.
-            Reach::Sandbox => hidden.push(data_dir.to_owned()),
+            Reach::Sandbox | Reach::Nothing => hidden.push(data_dir.to_owned()),
         }
-        Bounds { reach, root: self.root.clone(), protected, hidden }
+        let network = reach == Reach::Machine;
+        Bounds { reach, network, root: self.root.clone(), protected, hidden }
     }
 
     /// Commits whatever differs from the last checkpoint, but for caches; `None` when nothing does.
@@ -203,6 +206,7 @@ impl Opened {
         self.sandboxes.push(OpenSandbox {
             resource_id: linked.resource_id,
             name: display_name(resource),
+            resource_type: resource.resource_type.to_string(),
             root: worktree.path().to_owned(),
             read_only: linked.read_only || plan.read_only,
             untouchable: untouchable(&worktree),

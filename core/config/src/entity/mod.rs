@@ -9,6 +9,7 @@ mod agent_skill;
 mod automation_profile;
 mod language_server;
 mod skill;
+mod tool;
 mod validation;
 
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ pub use agent_skill::{load_agent_skill, split_front_matter};
 pub use automation_profile::load_automation_profile;
 pub use language_server::{language_hints, load_language_server};
 pub use skill::load_skill;
+pub use tool::load_tool;
 pub use validation::load_validation;
 
 use crate::editing;
@@ -94,6 +96,7 @@ pub enum Registry {
     AutomationProfile,
     LanguageServer,
     Skill,
+    Tool,
     Validation,
 }
 
@@ -106,6 +109,7 @@ impl Registry {
             Self::AutomationProfile => "automation profile",
             Self::LanguageServer => "language server",
             Self::Skill => "skill",
+            Self::Tool => "tool",
             Self::Validation => "validation",
         }
     }
@@ -118,6 +122,7 @@ pub const KINDS: &[EntityKind] = &[
     automation_profile::KIND,
     language_server::KIND,
     skill::KIND,
+    tool::KIND,
     validation::KIND,
 ];
 

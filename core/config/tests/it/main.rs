@@ -12,6 +12,7 @@ mod robustness;
 mod settings;
 mod settings_set;
 mod skill;
+mod tool;
 mod validation;
 
 use agents_config::Problem;

@@ -13,6 +13,7 @@ pub mod server_launcher;
 pub mod skill_store;
 pub mod store;
 pub mod tool;
+pub mod tool_store;
 pub mod validation_store;
 
 use std::future::Future;

@@ -20,6 +20,7 @@ use crate::ports::actor::{Observation, Request, StepOutcome};
 use crate::ports::actor_store::{ActorReads, ActorWrites};
 pub use crate::ports::automation::{AutomationReads, AutomationWrites};
 use crate::ports::skill_store::{SkillReads, SkillWrites};
+use crate::ports::tool_store::{ToolReads, ToolWrites};
 use crate::ports::validation_store::{ValidationReads, ValidationWrites};
 use crate::project::Project;
 use crate::resource::Resource;
@@ -180,6 +181,7 @@ pub trait Reader:
     + ValidationReads
     + ActorReads
     + SkillReads
+    + ToolReads
     + EventReads
     + AutomationReads
 {
@@ -198,6 +200,7 @@ pub trait Writer:
     + ValidationWrites
     + ActorWrites
     + SkillWrites
+    + ToolWrites
     + EventWrites
     + AutomationWrites
 {

@@ -227,15 +227,7 @@ impl ValidationDefinition {
     pub fn cannot_run(&self) -> Option<String> {
         let instead = "give a `command:` instead, and put the code into a script of the repository";
         Some(match self.source {
-            ValidationSource::Builtin => return None,
-            ValidationSource::Custom => {
-                format!("its `code` is Python, which this version does not run: {instead}")
-            }
-            ValidationSource::Wrapped => {
-                format!(
-                    "`wraps` and `transform` need tools in Python, which this version does not run: {instead}"
-                )
-            }
+            ValidationSource::Builtin | ValidationSource::Custom | ValidationSource::Wrapped => return None,
             ValidationSource::Mcp => format!("this version calls no MCP servers: {instead}"),
             ValidationSource::AgentSkill => format!("this version runs no agent skills: {instead}"),
         })

@@ -2,7 +2,8 @@
 //!
 //! Whatever runs in a sandbox finds the repository behind it through the worktree's `.git`. So the checkout, its git
 //! directory and our own data are read-only to it, and only the sandbox is not. Code that is not trusted further
-//! ([`Reach::Sandbox`]) sees the whole machine read-only, no network, and no folders of keys.
+//! ([`Reach::Sandbox`], [`Reach::Nothing`]) sees the whole machine read-only and no folders of keys, and has a network only where
+//! that is said.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,8 +19,10 @@ pub(crate) enum Reach {
     /// The machine and the network, but for the repository and our data: commands of validations, which use caches
     /// and services.
     Machine,
-    /// It may write to its sandbox and to a `/tmp` of its own, and has no network.
+    /// It may write to its sandbox and to a `/tmp` of its own.
     Sandbox,
+    /// It may write only to a `/tmp` of its own.
+    Nothing,
 }
 
 /// Folders and files of keys in a home, which no code of a tool sees.
@@ -43,6 +46,8 @@ const SECRETS: &[&str] = &[
 pub(crate) struct Bounds {
     /// How far it reaches.
     pub reach: Reach,
+    /// It reaches the network.
+    pub network: bool,
     /// The sandbox it works in; absolute.
     pub root: PathBuf,
     /// What it may read and not write: the checkout, its git directory, our data.
@@ -96,7 +101,8 @@ fn probe(program: &Path) -> Option<Bwrap> {
         .or_insert_with(|| {
             let works = |own_processes: bool| {
                 let bounds = Bounds {
-                    reach: Reach::Sandbox,
+                    reach: Reach::Nothing,
+                    network: false,
                     root: PathBuf::from("/"),
                     protected: Vec::new(),
                     hidden: Vec::new(),
@@ -123,9 +129,9 @@ fn words(bounds: &Bounds, own_processes: bool, home: Option<&Path>) -> Vec<Strin
     add(&["--die-with-parent"]);
     match bounds.reach {
         Reach::Machine => add(&["--dev-bind", "/", "/", "--cap-drop", "CAP_SYS_ADMIN"]),
-        Reach::Sandbox => {
+        Reach::Sandbox | Reach::Nothing => {
             add(&["--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]);
-            add(&["--unshare-net", "--unshare-ipc", "--cap-drop", "ALL"]);
+            add(&["--unshare-ipc", "--cap-drop", "ALL"]);
             for secret in home.iter().flat_map(|home| SECRETS.iter().map(|name| home.join(name))) {
                 match std::fs::metadata(&secret) {
                     Ok(found) if found.is_dir() => add(&["--tmpfs", &shown(&secret)]),
@@ -134,6 +140,9 @@ fn words(bounds: &Bounds, own_processes: bool, home: Option<&Path>) -> Vec<Strin
                 }
             }
         }
+    }
+    if !bounds.network {
+        add(&["--unshare-net"]);
     }
     if own_processes {
         add(&["--unshare-pid", "--proc", "/proc"]);
@@ -145,7 +154,8 @@ fn words(bounds: &Bounds, own_processes: bool, home: Option<&Path>) -> Vec<Strin
         add(&["--ro-bind", &shown(path), &shown(path)]);
     }
     if bounds.root != Path::new("/") {
-        add(&["--bind", &shown(&bounds.root), &shown(&bounds.root)]);
+        let bind = if bounds.reach == Reach::Nothing { "--ro-bind" } else { "--bind" };
+        add(&[bind, &shown(&bounds.root), &shown(&bounds.root)]);
     }
     words
 }

@@ -53,7 +53,8 @@ impl Secrets {
         }
     }
 
-    fn text(&self, text: &str) -> String {
+    /// A text without them.
+    pub(crate) fn text(&self, text: &str) -> String {
         let mut out = text.to_owned();
         for secret in &self.0 {
             out = out.replace(secret, MASK);
@@ -61,7 +62,8 @@ impl Secrets {
         SHAPES.replace_all(&out, MASK).into_owned()
     }
 
-    fn value(&self, value: Value) -> Value {
+    /// The same for every text in a value.
+    pub(crate) fn value(&self, value: Value) -> Value {
         match value {
             Value::String(text) => self.text(&text).into(),
             Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),

@@ -22,7 +22,7 @@ pub(crate) fn known(_: &Engine, r: &dyn Reader) -> Result<Known> {
         known.skills.insert(skill.definition.name.clone(), (skill.definition, skill.discovered));
     }
     for tool in tools::all() {
-        add_built_in(&mut known, tool.spec(), &tool.facts.category, tool.group);
+        add_built_in(&mut known, tool.spec(), &tool.facts.category, tool.group.unwrap_or_default());
     }
     for tool in agents_tools::catalogue() {
         let facts = tools::facts_of(tool);

@@ -9,24 +9,27 @@ mod directories;
 mod editing;
 mod files;
 mod git;
+mod registered;
 mod searching;
 mod shell;
 mod symbols;
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use agents_domain::ids::ResourceId;
+use agents_domain::ids::{PlanId, ResourceId};
 use agents_domain::plan::guards::ToolFacts;
 use agents_domain::plan::{Phase, Plan};
 use agents_domain::ports::BoxFuture;
 use agents_domain::ports::actor::Request;
-use agents_domain::ports::tool::{Capability, ToolSpec};
+use agents_domain::ports::tool::{Capability, LocalTool, ToolSpec};
 use agents_domain::text::FileEdit;
 use agents_sandbox::AppliedEdit;
 use agents_tools::delta::Delta;
 use agents_tools::{Lens, LspTool};
 use serde_json::{Value, json};
+
+pub(crate) use registered::{Code, deactivate, fits, run as run_code, transform};
 
 use crate::Engine;
 use crate::sandboxes::OpenSandbox;
@@ -40,6 +43,8 @@ pub(crate) const APPLY_EDITS: &str = "builtin/apply-edits";
 /// What a tool is given to work on.
 pub(crate) struct Scene<'a> {
     pub engine: &'a Engine,
+    /// The plan that calls; none for a validation.
+    pub plan: Option<PlanId>,
     pub sandboxes: &'a [OpenSandbox],
     pub lens: &'a Lens,
 }
@@ -54,7 +59,7 @@ pub(crate) type Acted = (ResourceId, Value);
 pub(crate) type Runs = for<'a> fn(Value, &'a Scene<'a>) -> BoxFuture<'a, Result<Acted, String>>;
 
 /// How a tool does what it does. `Err` is a sentence for the actor, and nothing was changed.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) enum Body {
     /// Looks.
     Look(fn(&Value, &Scene<'_>) -> Result<Value, String>),
@@ -62,6 +67,8 @@ pub(crate) enum Body {
     Ask(for<'a> fn(Value, &'a Scene<'a>) -> BoxFuture<'a, Result<Value, String>>),
     /// Works out edits.
     Edit(fn(&Value, &Scene<'_>) -> Result<Edits, String>),
+    /// Runs Python.
+    Code(Arc<Code>),
     /// Does what it does; what it changed is seen in the sandbox afterwards.
     Run(Runs),
     /// Changes what is no file's content, such as an empty directory.
@@ -73,7 +80,7 @@ pub(crate) enum Body {
 pub(crate) struct Tool {
     pub facts: ToolFacts,
     /// The group of tools it belongs to, by which skills name it.
-    pub group: &'static str,
+    pub group: Option<&'static str>,
     /// JSON Schema of its arguments.
     pub input: Value,
     /// Its arguments are checked when they are read, with better words than the schema has.
@@ -86,7 +93,11 @@ pub(crate) struct Tool {
 impl Tool {
     /// Whether calling it changes nothing.
     pub fn looks(&self) -> bool {
-        matches!(self.body, Body::Look(_) | Body::Ask(_))
+        match &self.body {
+            Body::Look(_) | Body::Ask(_) => true,
+            Body::Code(_) => self.facts.capability.read_only,
+            _ => false,
+        }
     }
 
     /// The same tool with what is said of it where it is used.
@@ -100,7 +111,7 @@ impl Tool {
             name: self.facts.name.clone(),
             description: self.facts.summary.clone(),
             input: self.input.clone(),
-            group: Some(self.group.to_owned()),
+            group: self.group.map(str::to_owned),
             capability: self.facts.capability.clone(),
         }
     }
@@ -134,12 +145,12 @@ fn tool(
         category: category.to_owned(),
         capability,
     };
-    Tool { facts, group, input, reads_strictly: false, aliases: &[], body }
+    Tool { facts, group: Some(group), input, reads_strictly: false, aliases: &[], body }
 }
 
 /// Every tool that comes with the engine, by name.
-pub(crate) fn all() -> &'static [Tool] {
-    static ALL: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+pub(crate) fn all() -> &'static [Arc<Tool>] {
+    static ALL: LazyLock<Vec<Arc<Tool>>> = LazyLock::new(|| {
         let mut all = vec![apply_edits::tool()];
         all.extend(files::tools());
         all.extend(directories::tools());
@@ -148,15 +159,27 @@ pub(crate) fn all() -> &'static [Tool] {
         all.extend(git::tools());
         all.extend(shell::tools());
         all.sort_by(|a, b| a.facts.name.cmp(&b.facts.name));
-        all
+        all.into_iter().map(Arc::new).collect()
     });
     &ALL
 }
 
 /// Looks a tool up by `builtin/<name>` or its bare name (TOOL-036).
-pub(crate) fn find(name: &str) -> Option<&'static Tool> {
+pub(crate) fn find(name: &str) -> Option<&'static Arc<Tool>> {
     let bare = name.strip_prefix(PREFIX).or_else(|| (!name.contains('/')).then_some(name))?;
     all().iter().find(|tool| tool.facts.name.strip_prefix(PREFIX) == Some(bare))
+}
+
+/// A tool by name: one of the actor's own, one that comes with the program, or a registered one. `Some(Err)` says why
+/// it cannot run.
+pub(crate) fn resolve(engine: &Engine, local: &[LocalTool], name: &str) -> Option<Result<Arc<Tool>, String>> {
+    if let Some(own) = local.iter().find(|own| own.spec.name == name) {
+        return Some(Ok(Arc::new(registered::local(own))));
+    }
+    if let Some(ours) = find(name) {
+        return Some(Ok(ours.clone()));
+    }
+    Some(registered::find(engine, name)?.map(Arc::new))
 }
 
 /// What is known of a language server's tool.
@@ -186,19 +209,23 @@ pub(crate) fn spec_of(tool: &LspTool) -> ToolSpec {
     }
 }
 
-/// The tools an actor may call in a plan's phase, by name.
-pub(crate) fn offered(plan: &Plan, lens: &Lens) -> Vec<ToolSpec> {
+/// The tools an actor may call in a plan's phase, by name: those that come with the program, registered ones, and its
+/// own.
+pub(crate) fn offered(engine: &Engine, plan: &Plan, lens: &Lens, local: &[LocalTool]) -> Vec<ToolSpec> {
     let safety = &plan.profile.profile.safety;
-    let ours = all().iter().filter(|tool| may_use(plan, &tool.facts).is_ok());
-    let mut specs: Vec<ToolSpec> = ours
-        .filter(|tool| safety.allow_unsafe_tools || !tool.facts.capability.is_unsafe)
-        .filter(|tool| safety.allows_category(&tool.facts.category))
-        .map(Tool::spec)
-        .collect();
+    let usable = |tool: &Tool| {
+        may_use(plan, &tool.facts).is_ok()
+            && (safety.allow_unsafe_tools || !tool.facts.capability.is_unsafe)
+            && safety.allows_category(&tool.facts.category)
+    };
+    let others = registered::all(engine).into_iter().chain(local.iter().map(registered::local));
+    let mut specs: Vec<ToolSpec> = all().iter().filter(|tool| usable(tool)).map(|tool| tool.spec()).collect();
+    specs.extend(others.filter(|tool| usable(tool)).map(|tool| tool.spec()));
     let lent = agents_tools::catalogue().iter().filter(|tool| tool.fits(plan.phase));
     let lent = lent.filter(|tool| tool.capability.is_none_or(|capability| lens.lends(capability)));
     specs.extend(lent.filter(|tool| may_use(plan, &facts_of(tool)).is_ok()).map(spec_of));
     specs.sort_by(|a, b| a.name.cmp(&b.name));
+    specs.dedup_by(|a, b| a.name == b.name);
     specs
 }
 
@@ -291,6 +318,7 @@ pub(crate) fn paths_of(request: &Request) -> Vec<String> {
     match find(tool) {
         // It may be anything.
         Some(tool) if matches!(tool.body, Body::Run(_)) => vec![ANYTHING.to_owned()],
+        None if !tool.starts_with(agents_tools::PREFIX) => vec![ANYTHING.to_owned()],
         Some(tool) if !tool.looks() => {
             let named = ["path", "source", "destination"].iter().filter_map(|key| args[key].as_str());
             let clean = named.map(|path| path.trim_start_matches("./").trim_end_matches('/').to_owned());

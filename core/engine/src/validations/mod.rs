@@ -1,5 +1,6 @@
 //! Running validations: which apply to a plan, and what one says about a sandbox.
 
+mod code;
 mod command;
 pub(crate) mod diagnostics;
 mod parse;
@@ -16,7 +17,7 @@ use agents_domain::plan::{Plan, SandboxRef};
 use agents_domain::ports::actor::KnownValidation;
 use agents_domain::ports::language_servers::{FileEventKind, LanguageWorkspace};
 use agents_domain::validation::{
-    Attachment, BuiltIn, Mode, ValidationDefinition, Verdict, applicable, demanded,
+    Attachment, BuiltIn, Mode, ValidationDefinition, ValidationSource, Verdict, applicable, demanded,
 };
 use agents_domain::{Error, Result};
 use agents_sandbox::{ChangedPath, Repository};
@@ -29,6 +30,7 @@ use crate::sandboxes::{OpenSandbox, commit_id, sandbox_error};
 use crate::surroundings::find_program;
 use crate::{Engine, Surroundings};
 
+pub(crate) use code::wrapped_tool;
 pub(crate) use diagnostics::Survey;
 
 /// What the language servers said before the first edit, by resource.
@@ -131,6 +133,7 @@ pub(crate) struct Place<'a> {
     pub surroundings: &'a dyn Surroundings,
     /// Where our own data are, which no validation writes.
     pub data_dir: &'a Path,
+    pub engine: &'a Engine,
 }
 
 impl Place<'_> {
@@ -155,6 +158,11 @@ pub(crate) async fn run(task: &Task, place: &Place<'_>) -> Verdict {
         return Verdict::broken(why);
     }
     let args = task.args();
+    match definition.source {
+        ValidationSource::Custom => return code::custom(definition, &args, place).await,
+        ValidationSource::Wrapped => return code::wrapped(definition, &args, place).await,
+        _ => {}
+    }
     let ran = match definition.builtin.unwrap_or(BuiltIn::Command) {
         BuiltIn::Command => {
             let bounds = place.sandbox.bounds(Reach::Machine, place.data_dir);

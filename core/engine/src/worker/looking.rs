@@ -160,12 +160,18 @@ impl Worker<'_> {
             Ok(args) => match self.may_look(run, &tool.facts, call_id, decisions)? {
                 Guarded::Wait => return Ok(false),
                 Guarded::Refuse(why) => Err((ToolError::AccessDeniedError, why)),
-                Guarded::Run => match tool.body {
-                    tools::Body::Look(look) => look(&args, scene),
-                    tools::Body::Ask(ask) => ask(args, scene).await,
-                    _ => Err("it does not look".to_owned()),
-                }
-                .map_err(|why| (ToolError::ToolExecutionError, why)),
+                Guarded::Run => match &tool.body {
+                    tools::Body::Look(look) => {
+                        look(&args, scene).map_err(|why| (ToolError::ToolExecutionError, why))
+                    }
+                    tools::Body::Ask(ask) => {
+                        ask(args, scene).await.map_err(|why| (ToolError::ToolExecutionError, why))
+                    }
+                    tools::Body::Code(code) => {
+                        tools::run_code(code, args, scene, false).await.map(|(_, result)| result)
+                    }
+                    _ => Err((ToolError::ToolExecutionError, "it does not look".to_owned())),
+                },
             },
         };
         self.answered(run, &tool.facts.name, call_id, answer)?;

@@ -7,7 +7,7 @@ use agents_domain::ids::{ChangeId, ResourceId};
 use agents_domain::plan::{Plan, PlanFailure};
 use agents_domain::ports::actor::{DecisionDraft, Observation, Request};
 use agents_domain::ports::store::ActorRun;
-use agents_domain::ports::tool::ToolError;
+use agents_domain::ports::tool::{LocalTool, ToolError};
 use agents_domain::provenance::hunks;
 use agents_domain::skill::{Origin, SkillTool};
 use agents_domain::text::FileEdit;
@@ -24,7 +24,7 @@ use crate::checkpoints::measure;
 use crate::records::{self, Evidence, by_key, emit};
 use crate::rewind::{args_hash, standing};
 use crate::sandboxes::{OpenSandbox, strategy_of};
-use crate::tools::{self, Body, Runs, Scene, Tool, Written};
+use crate::tools::{self, Acted, Body, Scene, Tool, Written};
 use crate::{children, clock};
 
 impl Worker<'_> {
@@ -33,6 +33,7 @@ impl Worker<'_> {
         &self,
         run: &mut ActorRun,
         lens: &Lens,
+        local: &[LocalTool],
         sandboxes: &[OpenSandbox],
         skilled: Option<&Skilled>,
     ) -> Result<bool, Stop> {
@@ -51,7 +52,7 @@ impl Worker<'_> {
         {
             return self.look(run, tool, call_id, args, &decisions, lens).await;
         }
-        let scene = Scene { engine: self.engine, sandboxes, lens };
+        let scene = Scene { engine: self.engine, plan: Some(self.id), sandboxes, lens };
         let mut said = None;
         if let (Some(skilled), Request::Tool { tool, .. }) = (skilled, &request)
             && ![CREATE_SUBPLAN, tools::APPLY_EDITS].contains(&tool.as_str())
@@ -71,9 +72,11 @@ impl Worker<'_> {
         }
         let request = named_as_registered(request, said.as_ref());
         if let Request::Tool { call_id, tool, args, .. } = &request
-            && let Some(tool) = tools::find(tool).filter(|tool| tool.looks())
+            && tool != CREATE_SUBPLAN
+            && let Some(Ok(tool)) = tools::resolve(self.engine, local, tool)
+            && tool.looks()
         {
-            return self.look_into(run, tool, call_id, args, &decisions, &scene).await;
+            return self.look_into(run, &tool, call_id, args, &decisions, &scene).await;
         }
         let decision = match decision_behind(&request, run, &decisions) {
             Ok(decision) => decision,
@@ -105,14 +108,17 @@ impl Worker<'_> {
                     return Ok(true);
                 }
                 let plan = self.plan()?;
-                let Some(tool) = tools::find(name) else {
-                    let why = format!("{name}: {}", tools::unknown(&plan, name));
-                    self.refuse_as(run, ToolError::InvalidCallError, why)?;
-                    return Ok(true);
+                let found = tools::resolve(self.engine, local, name);
+                let tool = match found.unwrap_or_else(|| Err(tools::unknown(&plan, name))) {
+                    Ok(tool) => tool,
+                    Err(why) => {
+                        self.refuse_as(run, ToolError::InvalidCallError, format!("{name}: {why}"))?;
+                        return Ok(true);
+                    }
                 };
                 let tool = &match said {
                     Some(said) => tool.as_said(facts_of(&said)),
-                    None => tool.clone(),
+                    None => (*tool).clone(),
                 };
                 let side_effects = tool.facts.capability.side_effects.clone();
                 let call = ToolCall { side_effects, ..call };
@@ -156,7 +162,7 @@ impl Worker<'_> {
                 return Ok(true);
             }
         };
-        let edits = match tool.body {
+        let edits = match &tool.body {
             Body::Edit(edit) => {
                 Some(edit(&args, scene).and_then(|edits| match read_only(sandboxes, edits.0) {
                     Some(why) => Err(why),
@@ -188,8 +194,8 @@ impl Worker<'_> {
         }
         let paths = edits.as_ref().map(|(_, edits)| tools::paths_in(edits)).unwrap_or_default();
         for sandbox in sandboxes {
-            let edited = match tool.body {
-                Body::Run(_) => self.edited_at_all(sandbox)?,
+            let edited = match &tool.body {
+                Body::Run(_) | Body::Code(_) => self.edited_at_all(sandbox)?,
                 _ => self.edited_meanwhile(&paths, sandbox)?,
             };
             if let Some(why) = edited {
@@ -198,39 +204,54 @@ impl Worker<'_> {
             }
         }
         let before = self.before_writing(edits.as_ref(), &args, lens).await;
-        let written = match (tool.body, edits) {
-            (Body::Act(act), _) => act(&args, scene).map(|(resource_id, said)| Written {
-                resource_id,
-                edits: Vec::new(),
-                said,
-                diagnostics: None,
-            }),
-            (Body::Run(run), _) => self.run_in(run, &args, decision, scene).await?,
-            (_, Some((resource_id, edits))) => apply(sandboxes, resource_id, &edits),
-            _ => Err("it does nothing".to_owned()),
+        let written = match (&tool.body, edits) {
+            (Body::Act(act), _) => act(&args, scene)
+                .map(|(resource_id, said)| Written {
+                    resource_id,
+                    edits: Vec::new(),
+                    said,
+                    diagnostics: None,
+                })
+                .map_err(|why| (ToolError::ToolExecutionError, why)),
+            (Body::Run(run), _) => {
+                let ran = run(args.clone(), scene).await;
+                self.taken(ran.map_err(|why| (ToolError::ToolExecutionError, why)), decision, scene)?
+            }
+            (Body::Code(code), _) => {
+                let ran = tools::run_code(code, args.clone(), scene, false).await;
+                let first = sandboxes.first().map(|sandbox| sandbox.resource_id);
+                let ran = ran.and_then(|(resource, said)| match resource.or(first) {
+                    Some(resource) => Ok((resource, said)),
+                    None => Err((ToolError::ToolExecutionError, "the plan has no resource".to_owned())),
+                });
+                self.taken(ran, decision, scene)?
+            }
+            (_, Some((resource_id, edits))) => {
+                apply(sandboxes, resource_id, &edits).map_err(|why| (ToolError::ToolExecutionError, why))
+            }
+            _ => Err((ToolError::ToolExecutionError, "it does nothing".to_owned())),
         };
         match written {
             Ok(mut written) => {
                 written.diagnostics = self.after_writing(before, &written, lens).await;
                 self.record_writes(run, call, decision, &written, sandboxes)?;
             }
-            Err(why) => {
+            Err((kind, why)) => {
                 self.keep_failure(run, name, &why)?;
-                self.refuse(run, format!("{name}: {why}"))?;
+                self.refuse_as(run, kind, format!("{name}: {why}"))?;
             }
         }
         Ok(true)
     }
 
-    /// Lets a tool run, and takes what it left in its sandbox as what it wrote, also where its time was up.
-    async fn run_in<'a>(
+    /// Takes what a tool that ran left in its sandbox as what it wrote, also where its time was up.
+    fn taken(
         &self,
-        run: Runs,
-        args: &Value,
+        ran: Result<Acted, (ToolError, String)>,
         decision: &Decision,
-        scene: &'a Scene<'a>,
-    ) -> Result<Result<Written, String>, Stop> {
-        let (resource_id, mut said) = match run(args.clone(), scene).await {
+        scene: &Scene<'_>,
+    ) -> Result<Result<Written, (ToolError, String)>, Stop> {
+        let (resource_id, mut said) = match ran {
             Ok(ran) => ran,
             Err(why) => {
                 self.take_back_work(scene.sandboxes)?;

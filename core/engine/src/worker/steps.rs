@@ -93,7 +93,7 @@ impl Worker<'_> {
             watch: Mutex::new(self.engine.store.watch().ok()),
             stopped: std::sync::atomic::AtomicBool::new(false),
             told: Mutex::new(None),
-            tools: tools::offered(plan, &lens),
+            tools: tools::offered(self.engine, plan, &lens, &actor.local_tools()),
             skilled: skilled.as_ref(),
             tell: Arc::new(|p| self.progress(plan, &p.label, Some(p.done), p.total)),
         };
@@ -107,6 +107,9 @@ impl Worker<'_> {
             Ok(()) => self.run_steps(&*actor, &host, &lens, &sandboxes).await,
             Err(stop) => Err(stop),
         };
+        let scene =
+            tools::Scene { engine: self.engine, plan: Some(self.id), sandboxes: &sandboxes, lens: &lens };
+        tools::deactivate(&scene).await;
         for workspace in &host.workspaces {
             workspace.languages.close().await;
         }
@@ -132,6 +135,7 @@ impl Worker<'_> {
         lens: &agents_tools::Lens,
         sandboxes: &[OpenSandbox],
     ) -> Result<(), Stop> {
+        let local = actor.local_tools();
         loop {
             let plan = self.plan()?;
             if plan.state != State::Processing || plan.awaiting.is_some() {
@@ -139,7 +143,7 @@ impl Worker<'_> {
             }
             let mut run = self.run_of(&plan)?;
             while run.done < run.requests.len() {
-                if !self.carry_out(&mut run, lens, sandboxes, host.skilled).await? {
+                if !self.carry_out(&mut run, lens, &local, sandboxes, host.skilled).await? {
                     return self.await_decision();
                 }
             }

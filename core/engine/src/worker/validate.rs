@@ -271,6 +271,7 @@ impl Worker<'_> {
                     baseline: baseline.get(&resource),
                     surroundings: &*self.engine.surroundings,
                     data_dir: &self.engine.data_dir,
+                    engine: self.engine,
                 };
                 validations::run(task, &place).await
             }

@@ -1,6 +1,7 @@
 //! Tools that act, called by an actor in a real plan on a real repository.
 
 mod caller;
+mod code;
 mod confinement;
 mod files;
 mod searching;

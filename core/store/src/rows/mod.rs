@@ -11,6 +11,7 @@ mod invariants;
 mod plans;
 mod registry;
 mod skills;
+mod tools;
 mod validations;
 mod values;
 

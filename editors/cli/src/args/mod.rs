@@ -41,8 +41,8 @@ pub use skill::{SkillAddArgs, SkillCommand, SkillListArgs};
 pub use system::{ConfigCommand, ConfigGetArgs, ConfigListArgs, ConfigSetArgs, DiagnosticsArgs};
 pub use unavailable::{ContextCommand, EnvironmentArgs, PersonaCommand, ServerCommand, TuiArgs};
 pub use validation::{
-    ToolCommand, ToolListArgs, ToolTypeArg, ValidationAddArgs, ValidationAttachArgs, ValidationCommand,
-    ValidationDetachArgs, expand,
+    ToolAddArgs, ToolCommand, ToolListArgs, ToolTypeArg, ValidationAddArgs, ValidationAttachArgs,
+    ValidationCommand, ValidationDetachArgs, expand,
 };
 
 /// Plans that change code: decided, sandboxed, explained, applied.

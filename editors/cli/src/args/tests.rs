@@ -44,7 +44,7 @@ fn the_commands_of_the_synopsis_are_there() {
     let names: Vec<String> = all().into_iter().map(|(path, _)| path).collect();
     let expected = "quickstart version info diagnostics init resource:add,list,show,remove,inspect,tree,link-child,unlink-child,stop,rebuild \
                     project:create,list,show,delete,link-resource,unlink-resource actor:add,list,show,run,remove lsp:add,list,show,remove,detect,install,check,index,serve mcp:serve \
-                    validation:add,attach,detach tool:list,show,remove action:create,list,show,archive \
+                    validation:add,attach,detach tool:add,list,show,remove action:create,list,show,archive \
                     invariant:add,list,remove automation-profile:add,list,show,remove \
                     plan:use,execute,apply,revert,status,cancel,prompt,correct,rollback,tree,explain,diff,artifacts,errors,guard,blame,list,follow config:set,get,list";
     let expected: Vec<String> = expected

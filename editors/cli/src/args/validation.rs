@@ -102,6 +102,20 @@ pub struct ValidationDetachArgs {
 /// `agents tool`.
 #[derive(Debug, Subcommand)]
 pub enum ToolCommand {
+    /// Register a tool from its file.
+    #[command(after_help = "\
+Examples:
+  agents tool add --config count-lines.yaml
+  agents tool add --update --config count-lines.yaml
+
+The least a file says:
+  name: local/count-lines
+  description: Counts the lines of a file
+  read_only: true
+  input_schema: {type: object, properties: {path: {type: string}}, required: [path]}
+  code: |
+    return {\"lines\": len(ctx.resources[\"repo\"].read(params[\"path\"]).splitlines())}")]
+    Add(ToolAddArgs),
     /// List the registered tools and validations.
     #[command(after_help = "\
 Examples:
@@ -122,11 +136,23 @@ Examples:
 impl ToolCommand {
     pub(super) fn path(&self) -> &'static str {
         match self {
+            Self::Add(_) => "tool add",
             Self::List(_) => "tool list",
             Self::Show(_) => "tool show",
             Self::Remove(_) => "tool remove",
         }
     }
+}
+
+/// What `tool add` takes.
+#[derive(Debug, Args)]
+pub struct ToolAddArgs {
+    /// The file that defines it.
+    #[arg(short, long, value_name = "FILE")]
+    pub config: String,
+    /// Replace a tool of that name.
+    #[arg(long)]
+    pub update: bool,
 }
 
 /// The kinds of tools.

@@ -1,11 +1,12 @@
 //! `agents tool`: the registry of tools, validations among them.
 
-use agents_engine::operations::tool::{List, ListedValidation, Remove, Show, ToolType};
+use agents_engine::operations::tool::{Add, List, ListedValidation, Remove, Show, ToolType};
 use serde_json::{Value, json as object};
 
 use super::validation::arg_text;
-use crate::args::{NameArgs, RemoveArgs, ToolCommand, ToolListArgs, ToolTypeArg};
+use crate::args::{NameArgs, RemoveArgs, ToolAddArgs, ToolCommand, ToolListArgs, ToolTypeArg};
 use crate::commands::{json, listed, text};
+use crate::compose;
 use crate::failure::Outcome;
 use crate::output::human::counted;
 use crate::output::{Kind, col, dim, id};
@@ -13,9 +14,81 @@ use crate::run::Run;
 
 pub fn run(run: &Run, command: ToolCommand) -> Outcome {
     match command {
+        ToolCommand::Add(args) => add(run, args),
         ToolCommand::List(args) => list(run, args),
         ToolCommand::Show(args) => show(run, args),
         ToolCommand::Remove(args) => remove(run, args),
+    }
+}
+
+fn add(run: &Run, args: ToolAddArgs) -> Outcome {
+    let out = &run.out;
+    let ToolAddArgs { config, update } = args;
+    let text = compose::read_definition(&config)?;
+    let added = run.env.engine()?.call(Add { config: compose::definition_name(&config), text, update })?;
+    let data = json(&added)?;
+    let done = match &added.tool_updated {
+        None => {
+            out.panel(None, "Tool Registered")
+                .pick(&data, "tool_registered.name", "Name", Kind::Id)
+                .pick(&data, "tool_registered.description", "Description", Kind::Text)
+                .pick(&data, "tool_registered.source", "Source", Kind::Text)
+                .pick(&data, "tool_registered.config", "Config", Kind::Path)
+                .pick(&data, "tool_registered.created", "Created", Kind::Time);
+            capability(run, &data);
+            "Tool registered"
+        }
+        Some(_) => {
+            out.panel(None, "Tool Updated")
+                .pick(&data, "tool_updated.name", "Name", Kind::Id)
+                .pick(&data, "tool_updated.source", "Source", Kind::Text)
+                .pick(&data, "tool_updated.previous_version", "Previous Version", Kind::Count)
+                .pick(&data, "tool_updated.current_version", "Current Version", Kind::Count);
+            out.panel(None, "Changes")
+                .pick(&data, "changes.input_schema", "Input Schema", Kind::Text)
+                .pick(&data, "changes.capabilities", "Capabilities", Kind::Text)
+                .pick(&data, "changes.description", "Description", Kind::Text);
+            referenced(run, &data["references"]);
+            "Tool updated"
+        }
+    };
+    for hint in &added.hints {
+        match hint.severity {
+            agents_config::Severity::Hint => out.info(hint.to_string()),
+            _ => out.warn(hint.to_string()),
+        };
+    }
+    for warning in &added.warnings {
+        out.warn(warning.as_str());
+    }
+    out.set_data(data);
+    out.ok(done);
+    Ok(())
+}
+
+fn capability(run: &Run, data: &Value) {
+    run.out
+        .panel(None, "Capability")
+        .pick(data, "capability.read_only", "Read-Only", Kind::Auto)
+        .pick(data, "capability.writes", "Writes", Kind::Auto)
+        .pick(data, "capability.write_scope", "Write Scope", Kind::Auto)
+        .pick(data, "capability.checkpointable", "Checkpointable", Kind::Auto)
+        .pick(data, "capability.checkpoint_scope", "Checkpoint Scope", Kind::Text)
+        .pick(data, "capability.side_effects", "Side Effects", Kind::Auto)
+        .pick(data, "capability.unsafe", "Unsafe", Kind::Auto);
+}
+
+fn referenced(run: &Run, references: &Value) {
+    let lines = ["skills", "actor_graph_nodes"].into_iter().flat_map(|kind| {
+        let names = references[kind].as_array().into_iter().flatten().filter_map(Value::as_str);
+        names.map(move |name| {
+            format!("{} {name}", if kind == "skills" { "skill" } else { "actor graph node" })
+        })
+    });
+    let lines: Vec<String> = lines.collect();
+    if !lines.is_empty() {
+        let panel = run.out.panel(None, "Referenced By");
+        lines.into_iter().for_each(|line| _ = panel.line(line));
     }
 }
 
@@ -29,7 +102,11 @@ fn list(run: &Run, args: ToolListArgs) -> Outcome {
     let found = run.env.engine()?.call(List { namespace, source, tool_type, pattern })?;
     let data = json(&found)?;
     let total = found.summary.get("total").copied().unwrap_or(0);
-    let empty = ["agents validation add --config <FILE>", "agents tool list --namespace builtin"];
+    let empty = [
+        "agents tool add --config <FILE>",
+        "agents validation add --config <FILE>",
+        "agents tool list --namespace builtin",
+    ];
     if let Some(validations) = &found.validations {
         let columns = vec![
             col("name", "Name").id(),
@@ -88,6 +165,26 @@ fn show(run: &Run, args: NameArgs) -> Outcome {
     let out = &run.out;
     let found = run.env.engine()?.call(Show { name: args.name })?;
     let data = json(&found)?;
+    if found.tool_details.is_some() {
+        out.panel(None, "Tool Details")
+            .pick(&data, "tool_details.name", "Name", Kind::Id)
+            .pick(&data, "tool_details.description", "Description", Kind::Text)
+            .pick(&data, "tool_details.source", "Source", Kind::Text)
+            .pick(&data, "tool_details.group", "Group", Kind::Text)
+            .pick(&data, "tool_details.config", "Config", Kind::Path)
+            .pick(&data, "tool_details.registered", "Registered", Kind::Time);
+        if !found.input_schema.is_empty() {
+            let panel = out.panel(None, "Input Schema");
+            for (name, schema) in &found.input_schema {
+                panel.line(parameter_text(name, schema));
+            }
+        }
+        capability(run, &data);
+        referenced(run, &data["referenced_by"]);
+        out.set_data(data);
+        out.ok("Tool details loaded");
+        return Ok(());
+    }
     out.panel(None, "Validation Details")
         .pick(&data, "validation_details.name", "Name", Kind::Id)
         .pick(&data, "validation_details.type", "Type", Kind::Text)
@@ -113,10 +210,11 @@ fn show(run: &Run, args: NameArgs) -> Outcome {
     out.panel(None, "Capability")
         .row("Read-Only", "true (enforced)")
         .row("Checkpointable", "false (enforced)")
-        .row("Timeout", format!("{}s", found.capability.timeout_seconds));
-    if !found.attached_to.is_empty() {
+        .row("Timeout", format!("{}s", data["capability"]["timeout_seconds"]));
+    let attached = found.attached_to.unwrap_or_default();
+    if !attached.is_empty() {
         let panel = out.panel(None, "Attached To");
-        for at in &found.attached_to {
+        for at in &attached {
             let scope = match (&at.project, &at.plan) {
                 (Some(project), _) => format!("scope: project {project}"),
                 (_, Some(plan)) => format!("scope: plan {plan}"),
@@ -136,6 +234,9 @@ fn show(run: &Run, args: NameArgs) -> Outcome {
 /// `direction: string (required) enum: [up, down]`, `count: integer (default: 1)`.
 fn parameter_text(name: &str, schema: &Value) -> String {
     let mut line = format!("{name}: {}", schema["type"].as_str().unwrap_or("any"));
+    if schema["required"] == true {
+        line.push_str(" (required)");
+    }
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if let Some(default) = schema.get("default") {
         line.push_str(&format!(" (default: {})", shown(default)));
@@ -149,19 +250,52 @@ fn parameter_text(name: &str, schema: &Value) -> String {
 fn remove(run: &Run, args: RemoveArgs) -> Outcome {
     let out = &run.out;
     let engine = run.env.engine()?;
-    let known = engine.call(Show { name: args.name.clone() })?.validation_details;
-    if known.config.is_some() && !out.confirm(&format!("Remove validation {}?", known.name), args.yes.yes) {
+    let known = engine.call(Show { name: args.name.clone() })?;
+    let asked = match (&known.tool_details, &known.validation_details) {
+        (Some(tool), _) => tool.config.as_ref().map(|_| format!("Remove tool {}?", tool.name)),
+        (_, Some(known)) => known.config.as_ref().map(|_| format!("Remove validation {}?", known.name)),
+        _ => None,
+    };
+    if let Some(question) = asked
+        && !out.confirm(&question, args.yes.yes)
+    {
         return Ok(());
     }
     let removed = engine.call(Remove { name: args.name })?;
     let data = json(&removed)?;
+    if let Some(broken) = &removed.broken_references {
+        out.panel(None, "Tool Removed").pick(&data, "tool_removed.name", "Name", Kind::Id).pick(
+            &data,
+            "tool_removed.source",
+            "Source",
+            Kind::Text,
+        );
+        let count = |kind: &str| broken.iter().filter(|one| one.kind == kind).count() as u64;
+        let (skills, nodes) = (count("skill"), count("actor_graph_node"));
+        out.set_data(data);
+        out.ok("Tool removed");
+        let by: Vec<String> = [
+            (skills, counted(skills, "skill", "skills")),
+            (nodes, counted(nodes, "actor graph node", "actor graph nodes")),
+        ]
+        .into_iter()
+        .filter_map(|(count, text)| (count > 0).then_some(text))
+        .collect();
+        if !by.is_empty() {
+            out.warn(format!(
+                "This tool is referenced by {}. These references will break until resolved.",
+                by.join(" and ")
+            ));
+        }
+        return Ok(());
+    }
     out.panel(None, "Validation Removed").pick(&data, "validation_removed.name", "Name", Kind::Id).pick(
         &data,
         "validation_removed.description",
         "Description",
         Kind::Text,
     );
-    let count = removed.detached_attachments.len();
+    let count = removed.detached_attachments.unwrap_or_default().len();
     if count > 0 {
         let panel = out.panel(None, "Detached From");
         for from in data["detached_attachments"].as_array().into_iter().flatten() {

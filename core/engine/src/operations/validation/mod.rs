@@ -13,10 +13,10 @@ use agents_domain::validation::{Attachment, BUILT_INS, Mode, ValidationDefinitio
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::registry;
-use crate::validations::missing_program;
+use crate::validations::{missing_program, wrapped_tool};
 use crate::{Engine, Operation, clock, sandboxes};
 
 /// Registers a validation from the text of its file.
@@ -96,6 +96,7 @@ impl Operation for Add {
             )));
         }
         registry::check_own("a validation", &definition.name)?;
+        let mut warnings = inherit(engine, &mut definition)?;
         if let Some(why) = definition.cannot_run() {
             return Err(Error::validation(format!("validation {} cannot be run: {why}", definition.name))
                 .detail(format!("{}: `source: {}`", self.config, definition.source.as_str())));
@@ -131,7 +132,10 @@ impl Operation for Add {
         })?;
         let timeout = format!("{}s", definition.timeout);
         let missing = missing_program(&definition, &*engine.surroundings);
-        let warnings = missing.map(not_there).into_iter().collect();
+        warnings.extend(missing.map(not_there));
+        if definition.code.is_some() || definition.transform.is_some() {
+            warnings.extend(crate::python::interpreter(&*engine.surroundings).err());
+        }
         Ok(AddOutput {
             validation_registered: Registered {
                 name: definition.name.to_string(),
@@ -152,6 +156,46 @@ impl Operation for Add {
             warnings,
         })
     }
+}
+
+/// Takes from the tool that a validation wraps what its file does not say (VALID-024, 026, 030); returns warnings.
+fn inherit(engine: &Engine, definition: &mut ValidationDefinition) -> Result<Vec<String>> {
+    let Some(name) = &definition.wraps else { return Ok(Vec::new()) };
+    let tool = wrapped_tool(engine, name).map_err(|why| {
+        Error::not_found(format!("validation {} wraps {name}: {why}", definition.name))
+            .suggest("agents tool list")
+            .suggest("agents tool add --config <FILE>")
+    })?;
+    if definition.input_schema.is_none()
+        && let Some(schema) = tool.input.as_object()
+    {
+        let mut schema = schema.clone();
+        // What the mapping gives a value is not asked for.
+        let given = definition.argument_mapping.iter().flatten();
+        for (parameter, _) in
+            given.filter(|(_, of)| of.as_str().is_none_or(|name| schema_lacks(&tool.input, name)))
+        {
+            if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+                properties.shift_remove(parameter);
+            }
+            if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+                required.retain(|name| name != parameter);
+            }
+        }
+        definition.input_schema = Some(schema);
+    }
+    if let crate::tools::Body::Code(code) = &tool.body
+        && definition.timeout == agents_domain::validation::DEFAULT_TIMEOUT
+    {
+        definition.timeout = code.timeout;
+    }
+    let writes = tool.facts.capability.writes;
+    let warning = format!("{name} may write; as a validation it is run so that it cannot");
+    Ok(writes.then_some(warning).into_iter().collect())
+}
+
+fn schema_lacks(schema: &Value, parameter: &str) -> bool {
+    schema["properties"].get(parameter).is_none()
 }
 
 /// What people are told of a program that is not there.

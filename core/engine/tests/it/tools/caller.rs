@@ -7,7 +7,7 @@ use agents_domain::ports::BoxFuture;
 use agents_domain::ports::actor::{
     Actor, ActorFailure, ActorHost, Observation, Request, StepCost, StepInput, StepOutcome, StepOutput,
 };
-use agents_domain::ports::tool::ToolSpec;
+use agents_domain::ports::tool::{LocalTool, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::harness::Bench;
@@ -53,6 +53,7 @@ pub struct Kept {
 struct Caller {
     calls: Vec<(String, Value)>,
     kept: Arc<Kept>,
+    local: Vec<LocalTool>,
 }
 
 fn decision(key: &str, kind: &str, parent: Value) -> Request {
@@ -66,6 +67,10 @@ fn decision(key: &str, kind: &str, parent: Value) -> Request {
 }
 
 impl Actor for Caller {
+    fn local_tools(&self) -> Vec<LocalTool> {
+        self.local.clone()
+    }
+
     fn step<'a>(
         &'a self,
         input: StepInput,
@@ -133,9 +138,20 @@ impl Called {
         profile: &str,
         prepare: impl FnOnce(&mut Bench),
     ) -> Self {
+        Self::with_local(files, calls, &[], (action, profile), prepare)
+    }
+
+    /// The same for an actor with tools of its own.
+    pub fn with_local(
+        files: &[(&str, &str)],
+        calls: &[(&str, Value)],
+        local: &[LocalTool],
+        (action, profile): (&str, &str),
+        prepare: impl FnOnce(&mut Bench),
+    ) -> Self {
         let kept = Arc::new(Kept::default());
         let calls = calls.iter().map(|(tool, args)| ((*tool).to_owned(), args.clone())).collect();
-        let actor: Arc<dyn Actor> = Arc::new(Caller { calls, kept: kept.clone() });
+        let actor: Arc<dyn Actor> = Arc::new(Caller { calls, kept: kept.clone(), local: local.to_vec() });
         let mut bench = Bench::new(files, &[("test/caller", actor)]);
         prepare(&mut bench);
         bench.action("local/act", "test/caller", "test/caller", action);

@@ -64,17 +64,9 @@ fn a_validation_is_registered_once_and_never_writes() {
 #[test]
 fn what_cannot_be_run_is_said_in_one_clear_error() {
     let bench = Bench::new(&[], &[]);
-    for (text, word) in [
-        (
-            "name: local/p\nsource: custom\ncode: |\n  def run(input_data):\n      return {'passed': True}\n",
-            "Python",
-        ),
-        ("name: local/w\nwraps: local/tool\ntransform: |\n  def transform(x): return x\n", "Python"),
-        ("name: local/m\nsource: mcp\nmcp_server: npx @security/mcp-scanner\nmcp_tool_name: scan\n", "MCP"),
-    ] {
-        let error = bench.err("registry/validation/add", json!({ "config": "v.yaml", "text": text }));
-        assert!(error.message.contains(word) && error.message.contains("`command:`"), "{error}");
-    }
+    let text = "name: local/m\nsource: mcp\nmcp_server: npx @security/mcp-scanner\nmcp_tool_name: scan\n";
+    let error = bench.err("registry/validation/add", json!({ "config": "v.yaml", "text": text }));
+    assert!(error.message.contains("MCP") && error.message.contains("`command:`"), "{error}");
     assert_eq!(bench.ok("registry/tool/list", json!({}))["summary"]["total"], 0);
 }
 

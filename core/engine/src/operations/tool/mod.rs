@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use agents_domain::ports::tool::Capability;
+use agents_domain::tool::ResourceSlot;
 use agents_domain::validation::{Attachment, BUILT_INS, Mode, Scope, ValidationDefinition, built_in};
 use agents_domain::{Error, ErrorKind, QualifiedName, Result};
 use schemars::JsonSchema;
@@ -11,6 +13,10 @@ use serde_json::{Map, Value, json};
 use super::registry;
 use super::validation::{attached, find, resource_name};
 use crate::{Engine, Operation};
+
+mod add;
+
+pub use add::{Add, AddOutput, Changes, Registered, Shown, Updated};
 
 /// The kinds of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -100,6 +106,59 @@ fn counts(name: &QualifiedName, all: &[Attachment]) -> AttachmentCounts {
     out
 }
 
+impl List {
+    /// The plain tools that the filters let through; those that come with the program only by their namespace.
+    fn plain(&self, engine: &Engine, pattern: Option<&regex::Regex>) -> Result<Vec<ListedTool>> {
+        if self.tool_type == Some(ToolType::Validation) {
+            return Ok(Vec::new());
+        }
+        let listed = |name: String, source: &str, may: &Capability| ListedTool {
+            name,
+            tool_type: ToolType::Tool,
+            source: source.to_owned(),
+            read_only: may.read_only,
+            writes: may.writes,
+        };
+        let mut found = match self.namespace.as_deref() {
+            Some("builtin") => {
+                let ours = crate::tools::all().iter();
+                ours.map(|tool| listed(tool.facts.name.clone(), "builtin", &tool.facts.capability)).collect()
+            }
+            namespace => {
+                let own = engine.view(|r| r.tools())?.into_iter().map(|tool| tool.definition);
+                let own = own.filter(|d| namespace.is_none_or(|n| n == d.name.namespace()));
+                own.map(|d| listed(d.name.to_string(), d.source.as_str(), &d.capability()))
+                    .collect::<Vec<_>>()
+            }
+        };
+        found.retain(|tool| self.source.as_ref().is_none_or(|source| *source == tool.source));
+        found.retain(|tool| pattern.is_none_or(|pattern| pattern.is_match(&tool.name)));
+        Ok(found)
+    }
+}
+
+/// Who names a tool.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct References {
+    pub skills: Vec<String>,
+    pub actor_graph_nodes: Vec<String>,
+}
+
+/// Who names a tool: the actors whose files do.
+fn references(engine: &Engine, tool: &str) -> Result<References> {
+    let word = |c: char| c.is_alphanumeric() || "/_-.".contains(c);
+    let names = |text: &str| {
+        text.match_indices(tool)
+            .any(|(at, _)| !text[..at].ends_with(word) && !text[at + tool.len()..].starts_with(word))
+    };
+    let actors = engine.view(|r| r.actors())?.into_iter().filter(|actor| names(&actor.source));
+    Ok(References {
+        skills: Vec::new(),
+        actor_graph_nodes: actors.map(|actor| actor.name.to_string()).collect(),
+    })
+}
+
 impl Operation for List {
     const METHOD: &'static str = "registry/tool/list";
     const SUMMARY: &'static str = "List tools and validations";
@@ -108,6 +167,7 @@ impl Operation for List {
     fn run(self, engine: &Engine) -> Result<ListOutput> {
         let pattern = registry::pattern(self.pattern.as_deref())?;
         let (registered, attachments) = engine.view(|r| Ok((r.validations()?, r.attachments()?)))?;
+        let mut plain = self.plain(engine, pattern.as_ref())?;
         let built_ins = self.namespace.as_deref() == Some("builtin");
         let own = registered.into_iter().map(|v| v.definition);
         let theirs = BUILT_INS.iter().filter_map(|b| built_in(&b.as_str().parse().ok()?));
@@ -137,23 +197,25 @@ impl Operation for List {
                 summary(&[("total", total), ("required", required), ("informational", total - required)]);
             return Ok(ListOutput { tools: None, validations: Some(validations), summary });
         }
-        let tools = found
-            .into_iter()
-            .map(|d| ListedTool {
-                name: d.name.to_string(),
-                tool_type: ToolType::Validation,
-                source: d.source.as_str().to_owned(),
-                read_only: true,
-                writes: false,
-            })
-            .collect();
+        let validations = found.into_iter().map(|d| ListedTool {
+            name: d.name.to_string(),
+            tool_type: ToolType::Validation,
+            source: d.source.as_str().to_owned(),
+            read_only: true,
+            writes: false,
+        });
+        let count = plain.len();
+        plain.extend(validations);
+        plain.sort_by(|a, b| a.name.cmp(&b.name));
+        let of = |wanted: fn(&ListedTool) -> bool| plain.iter().filter(|tool| wanted(tool)).count();
         let summary = summary(&[
-            ("total", total),
-            ("tools", 0),
+            ("total", plain.len()),
+            ("tools", count),
             ("validations", total),
-            ("read_only", total),
-            ("writes", 0),
+            ("read_only", of(|tool| tool.read_only)),
+            ("writes", of(|tool| tool.writes)),
         ]);
+        let tools = plain;
         Ok(ListOutput { tools: Some(tools), validations: None, summary })
     }
 }
@@ -166,16 +228,50 @@ pub struct Show {
     pub name: String,
 }
 
-/// A validation.
+/// A tool or a validation.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[allow(missing_docs, reason = "keys of the command's output")]
 pub struct ShowOutput {
-    pub validation_details: ValidationDetails,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_details: Option<ToolDetails>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation_details: Option<ValidationDetails>,
     /// Its parameters with their schemas.
     pub input_schema: Map<String, Value>,
     pub output_schema: Value,
     pub capability: ShownCapability,
-    pub attached_to: Vec<AttachedTo>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub referenced_by: Option<References>,
+    /// Where a validation is attached; absent for a tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attached_to: Option<Vec<AttachedTo>>,
+}
+
+/// All of a tool that is shown. The values of its `env` are not: they may hold secrets.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct ToolDetails {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub tool_type: ToolType,
+    pub description: String,
+    pub source: String,
+    pub config: Option<String>,
+    pub registered: Option<String>,
+    /// The group of built-in tools.
+    pub group: Option<String>,
+    pub timeout_seconds: Option<u32>,
+    pub resource_slots: Vec<ResourceSlot>,
+    pub version: u32,
+}
+
+/// What a tool or a validation may do.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[allow(missing_docs, reason = "each is what its name says")]
+pub enum ShownCapability {
+    Tool(Box<Shown>),
+    Validation(OfValidation),
 }
 
 /// All of a validation that is shown. The values of its `env` are not: they may hold secrets.
@@ -197,10 +293,10 @@ pub struct ValidationDetails {
     pub version: u32,
 }
 
-/// What it may do.
+/// What a validation may do.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[allow(missing_docs, reason = "keys of the command's output")]
-pub struct ShownCapability {
+pub struct OfValidation {
     pub read_only: bool,
     pub read_only_enforced: bool,
     pub checkpointable: bool,
@@ -249,6 +345,9 @@ impl Operation for Show {
     type Output = ShowOutput;
 
     fn run(self, engine: &Engine) -> Result<ShowOutput> {
+        if let Some(tool) = shown_tool(engine, &self.name)? {
+            return Ok(tool);
+        }
         let name = engine.name(&self.name)?;
         let definition = find(engine, &name)?;
         let registered = engine.view(|r| r.validation(&name))?;
@@ -261,15 +360,17 @@ impl Operation for Show {
                 "message": { "type": "string", "required": false },
                 "data": { "type": "object", "required": false, "description": "arbitrary structure" },
             }),
-            capability: ShownCapability {
+            capability: ShownCapability::Validation(OfValidation {
                 read_only: true,
                 read_only_enforced: true,
                 checkpointable: false,
                 checkpointable_enforced: true,
                 timeout_seconds: definition.timeout,
-            },
-            attached_to: attached_to(engine, &name)?,
-            validation_details: ValidationDetails {
+            }),
+            attached_to: Some(attached_to(engine, &name)?),
+            referenced_by: None,
+            tool_details: None,
+            validation_details: Some(ValidationDetails {
                 name: name.to_string(),
                 tool_type: ToolType::Validation,
                 description: definition.description,
@@ -281,9 +382,84 @@ impl Operation for Show {
                 version: registered.as_ref().map_or(1, |r| r.version),
                 registered: registered.as_ref().map(|r| r.created_at.seconds_rfc3339()),
                 config: registered.map(|r| r.config_path),
-            },
+            }),
         })
     }
+}
+
+/// A plain tool, when the name is one's: registered, or with the program and then by its bare name, too.
+fn shown_tool(engine: &Engine, name: &str) -> Result<Option<ShowOutput>> {
+    if let Some(tool) = crate::tools::find(name) {
+        let may = &tool.facts.capability;
+        let capability = Shown {
+            read_only: may.read_only,
+            writes: may.writes,
+            write_scope: Value::Null,
+            checkpointable: may.checkpointable,
+            checkpoint_scope: may.writes.then(|| "file".to_owned()),
+            side_effects: may.side_effects.clone(),
+            idempotent: may.idempotent,
+            is_unsafe: may.is_unsafe,
+            human_approval_required: may.human_approval_required,
+        };
+        let details = ToolDetails {
+            name: tool.facts.name.clone(),
+            tool_type: ToolType::Tool,
+            description: tool.facts.summary.clone(),
+            source: "builtin".to_owned(),
+            config: None,
+            registered: None,
+            group: tool.group.map(str::to_owned),
+            timeout_seconds: None,
+            resource_slots: Vec::new(),
+            version: 1,
+        };
+        return Ok(Some(of_tool(engine, details, &tool.input, Value::Null, capability)?));
+    }
+    let Ok(qualified) = engine.name(name) else { return Ok(None) };
+    let Some(registered) = engine.view(|r| r.tool(&qualified))? else { return Ok(None) };
+    let definition = registered.definition;
+    let (input, capability) = (definition.input(), add::shown(&definition));
+    let output = definition.output_schema.clone().map_or(Value::Null, Value::Object);
+    let details = ToolDetails {
+        name: definition.name.to_string(),
+        tool_type: ToolType::Tool,
+        description: definition.description,
+        source: definition.source.as_str().to_owned(),
+        config: Some(registered.config_path),
+        registered: Some(registered.created_at.seconds_rfc3339()),
+        group: None,
+        timeout_seconds: Some(definition.timeout),
+        resource_slots: definition.resource_slots,
+        version: registered.version,
+    };
+    Ok(Some(of_tool(engine, details, &input, output, capability)?))
+}
+
+fn of_tool(
+    engine: &Engine,
+    details: ToolDetails,
+    input: &Value,
+    output_schema: Value,
+    capability: Shown,
+) -> Result<ShowOutput> {
+    let required =
+        |name: &String| input["required"].as_array().is_some_and(|all| all.iter().any(|n| n == name));
+    let mut parameters = input["properties"].as_object().cloned().unwrap_or_default();
+    for (name, schema) in &mut parameters {
+        if let (true, Some(schema)) = (required(name), schema.as_object_mut()) {
+            schema.insert("required".to_owned(), true.into());
+        }
+    }
+    Ok(ShowOutput {
+        referenced_by: Some(references(engine, &details.name)?),
+        tool_details: Some(details),
+        validation_details: None,
+        input_schema: parameters,
+        output_schema,
+        capability: ShownCapability::Tool(Box::new(capability)),
+        attached_to: None,
+    })
 }
 
 /// Removes a tool or a validation; a validation is detached first.
@@ -298,8 +474,33 @@ pub struct Remove {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[allow(missing_docs, reason = "keys of the command's output")]
 pub struct RemoveOutput {
-    pub validation_removed: RemovedValidation,
-    pub detached_attachments: Vec<DetachedFrom>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_removed: Option<RemovedTool>,
+    /// Who named the tool, and does so still.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken_references: Option<Vec<BrokenReference>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation_removed: Option<RemovedValidation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detached_attachments: Option<Vec<DetachedFrom>>,
+}
+
+/// The removed tool.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct RemovedTool {
+    pub name: String,
+    pub source: String,
+}
+
+/// Who named what is gone.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[allow(missing_docs, reason = "keys of the command's output")]
+pub struct BrokenReference {
+    /// `skill` or `actor_graph_node`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub name: String,
 }
 
 /// The removed validation.
@@ -329,6 +530,31 @@ impl Operation for Remove {
 
     fn run(self, engine: &Engine) -> Result<RemoveOutput> {
         let name = engine.name(&self.name)?;
+        if let Some(tool) = engine.view(|r| r.tool(&name))? {
+            let references = references(engine, &name.to_string())?;
+            let of = |kind: &'static str| move |name: String| BrokenReference { kind: kind.to_owned(), name };
+            let nodes = references.actor_graph_nodes.into_iter().map(of("actor_graph_node"));
+            let broken: Vec<_> = references.skills.into_iter().map(of("skill")).chain(nodes).collect();
+            engine.write(|w| {
+                w.delete_tool(&name)?;
+                let cascade = json!({ "broken_references": broken.len() });
+                registry::deleted(engine, w, "tool", &name.to_string(), cascade)
+            })?;
+            return Ok(RemoveOutput {
+                tool_removed: Some(RemovedTool {
+                    name: name.to_string(),
+                    source: tool.definition.source.as_str().to_owned(),
+                }),
+                broken_references: Some(broken),
+                validation_removed: None,
+                detached_attachments: None,
+            });
+        }
+        if let Some(tool) = crate::tools::find(&self.name) {
+            let message = format!("{} comes with the program and cannot be removed", tool.facts.name);
+            return Err(Error::new(ErrorKind::ValidationFailed, message)
+                .suggest(format!("agents tool show {}", tool.facts.name)));
+        }
         let definition = find(engine, &name)?;
         if name.namespace() == "builtin" {
             return Err(Error::new(
@@ -349,11 +575,13 @@ impl Operation for Remove {
             registry::deleted(engine, w, "validation", &name.to_string(), cascade)
         })?;
         Ok(RemoveOutput {
-            validation_removed: RemovedValidation {
+            tool_removed: None,
+            broken_references: None,
+            validation_removed: Some(RemovedValidation {
                 name: name.to_string(),
                 description: definition.description,
-            },
-            detached_attachments: detached,
+            }),
+            detached_attachments: Some(detached),
         })
     }
 }
