@@ -65,8 +65,11 @@ pub fn run(run: &Run, args: ApplyArgs) -> Outcome {
                     .map(|commit| format!("git show {}", &commit[..commit.len().min(12)]))
                     .chain([format!("agents plan revert {plan}")]),
             );
-        } else if files > 0 {
+        } else if files > 0 && args.no_commit {
             out.hint("Next Steps", ["git diff", "git commit"]);
+        } else if files > 0 {
+            // A plain folder has no commits.
+            out.hint("Next Steps", [format!("agents plan revert {plan}")]);
         } else {
             done = "Nothing to apply; the plan has ended";
         }
