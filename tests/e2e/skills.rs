@@ -483,19 +483,26 @@ fn a_call_that_is_cut_off_is_told_and_not_repeated() {
     });
     world.scripted("local/act", "");
     let argument = format!("script={script}");
-    let args =
-        ["plan", "use", "--automation-profile", "trusted", "--arg", &argument, "local/act", "local/app"];
-    let answer = world.call(&args);
-    let plan = PlanHandle::new(&world, answer.data["plan_id"].as_str().expect("a plan has an id"));
-    plan.assert_at("strategize/complete+execute_approval");
     // Nobody follows it, so that nobody starts another worker that would die, too.
-    world.call_with(&["plan", "execute", "--detach", &plan.id], &[("AGENTS_FAULT", "worker.call-returned")]);
+    let args = [
+        "plan",
+        "use",
+        "--detach",
+        "--automation-profile",
+        "trusted",
+        "--arg",
+        &argument,
+        "local/act",
+        "local/app",
+    ];
+    let answer = world.call_with(&args, &[("AGENTS_FAULT", "worker.call-returned")]);
+    let plan = PlanHandle::new(&world, answer.data["plan_id"].as_str().expect("a plan has an id"));
     wait_until("the worker has begun and is gone", Duration::from_secs(120), || {
         let events = Records::events(world.data(), &plan.id);
         let begun = events.iter().filter(|(kind, _)| kind == "actor.invoked").count() > 1;
         (begun && world.workers().is_empty()).then_some(())
     });
-    go_on(&plan);
+    plan.call("execute", &[]);
     plan.assert_at("execute/complete+apply_approval");
     plan.apply();
     assert_eq!(repo.text("a.txt"), "whole\n");
