@@ -81,10 +81,13 @@ pub(super) async fn wrapped(
 
 /// The tool that a validation wraps.
 pub(crate) fn wrapped_tool(engine: &Engine, name: &QualifiedName) -> Result<Arc<Tool>, String> {
-    match tools::resolve(engine, &[], &name.to_string()) {
-        Some(found) => found,
-        None => Err(format!("there is no tool `{name}`")),
+    if let Some(found) = tools::resolve(engine, &[], &name.to_string()) {
+        return found;
     }
+    // A bare name is taken for one of ours where nobody registered another (TOOL-036).
+    let bare = name.to_string();
+    let ours = bare.strip_prefix("local/").and_then(tools::find);
+    ours.cloned().ok_or_else(|| format!("there is no tool `{name}`"))
 }
 
 /// The arguments for the tool: what the mapping says of them, or all as they are (VALID-029, G-23).

@@ -247,13 +247,13 @@ fn validations_in_python_and_around_tools_say_what_they_find() {
     let size = "name: local/size\ndescription: X\nread_only: true\ninput_schema: {type: object, properties: {path: {type: string}}, required: [path]}\ncode: |\n  return {'size': len(open(params['path']).read())}\n";
     let cases: [(&str, bool, &str); 8] = [
         ("name: local/v1\ncode: |\n  def run(input_data):\n    text = open('a.txt').read()\n    return {'passed': 'two' in text, 'message': 'looked', 'data': {'n': 1}}\n", true, "looked"),
-        ("name: local/v2\ncode: return 'nothing'\n", false, "no `passed`"),
-        ("name: local/v3\ncode: open('a.txt', 'w').write('x')\n", false, ""),
+        ("name: local/v2\ncode: |\n  return 'nothing'\n", false, "no `passed`"),
+        ("name: local/v3\ncode: |\n  open('a.txt', 'w').write('x')\n", false, ""),
         ("name: local/v4\ncode: |\n  import socket\n  socket.create_connection(('127.0.0.1', 9), 2)\n", false, ""),
         ("name: local/v5\nwraps: local/size\nargument_mapping: {path: file}\ninput_schema: {type: object, properties: {file: {type: string, default: a.txt}}}\ntransform: |\n  def transform(tool_output):\n    return {'passed': tool_output['size'] == 4, 'message': str(tool_output['size'])}\n", true, "4"),
         ("name: local/v6\nwraps: local/size\nargument_mapping: {path: a.txt}\n", false, "write a `transform`"),
         ("name: local/v7\nwraps: read_file\nargument_mapping: {path: a.txt}\ntransform: |\n  return {'passed': tool_output['content'] == 'two\\n'}\n".trim_end(), true, "passed"),
-        ("name: local/v8\nwraps: local/size\nargument_mapping: {path: nothing}\ntransform: return {'passed': True}\n", false, "FileNotFoundError"),
+        ("name: local/v8\nwraps: local/size\nargument_mapping: {path: nothing}\ntransform: |\n  return {'passed': True}\n", false, "FileNotFoundError"),
     ];
     let calls = [("write_file", json!({ "path": "a.txt", "content": "two\n" }))];
     let called = Called::with(&[("a.txt", "one\n")], &calls, "", "trusted", |bench| {
