@@ -21,22 +21,20 @@ fn a_worker_that_is_killed_while_a_validation_runs_leaves_no_program_and_the_nex
     world.register("app", &repo);
     let (runs, go) = (world.path("runs"), world.path("go"));
     let script =
-        format!("echo $$ >> '{}'\n  test -e '{}' || exec tail -f /dev/null", runs.display(), go.display());
+        format!("echo run >> '{0}'\n  test -e '{1}' || exec tail -f '{0}'", runs.display(), go.display());
     let file = world.path("slow.yaml");
     std::fs::write(&file, format!("name: local/slow\nshell: |\n  {script}\n")).unwrap();
     world.ok(&["validation", "add", "--config", file.to_str().unwrap()]);
     world.ok(&["validation", "attach", "--project", "local/app", "local/slow"]);
     let plan = super::start(&world, &[]);
-    let pid = wait_until("the validation runs", LONG, || {
-        std::fs::read_to_string(&runs).ok().and_then(|text| text.trim().parse::<i32>().ok())
-    });
+    // It may have a process number of its own where it runs, so it is known by its command line.
+    let tail = format!("tail\0-f\0{}\0", runs.display());
+    wait_until("the validation runs", LONG, || running(&tail).then_some(()));
     for worker in world.workers() {
         let _ = kill(worker, Signal::SIGKILL);
     }
     workers_gone(&world);
-    wait_until("the program is gone", LONG, || {
-        (!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(())
-    });
+    wait_until("the program is gone", LONG, || (!running(&tail)).then_some(()));
     assert!(!Records::at(world.data(), &plan.id).starts_with("apply"));
     std::fs::write(&go, "").unwrap();
     next_command(&world, &plan);
@@ -46,6 +44,14 @@ fn a_worker_that_is_killed_while_a_validation_runs_leaves_no_program_and_the_nex
     assert_eq!((repo.text("a.py").as_str(), repo.commits()), ("x = good_one\n", 2));
     let summary = plan.status()["validation_summary"][0].clone();
     assert_eq!((&summary["passed"], &summary["attempt"]), (&json!(true), &json!(1)), "{summary:#}");
+}
+
+/// Whether a process with this command line runs.
+fn running(command_line: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|one| std::fs::read(one.path().join("cmdline")).ok())
+        .any(|found| found == command_line.as_bytes())
 }
 
 /// A plan that waits for an answer in Execute, with an edit of a person in its sandbox.

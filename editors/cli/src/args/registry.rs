@@ -369,12 +369,12 @@ An editor starts it; stdout carries the protocol and nothing else.")]
     /// Show or end the language servers that are kept warm for the next editor.
     #[command(after_help = "\
 Examples:
-  agents config set lsp.pool.enabled true
   agents lsp pool
   agents lsp pool --stop
 
-With the pool on, `agents lsp serve --proxy` leaves a fresh server of the same kind waiting when it ends, and the
-next editor over the same folder takes it, with the project already read.")]
+With the pool on (the key lsp.pool.enabled), `agents lsp serve --proxy` leaves a fresh server of the
+same kind waiting when it ends, and the next editor over the same folder takes it, with the project
+already read.")]
     Pool(LspPoolArgs),
 }
 

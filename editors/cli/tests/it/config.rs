@@ -33,8 +33,8 @@ fn a_key_is_set_shown_and_listed() {
 
     let list = world.json(&["config", "list"]);
     let settings = list["data"]["settings"].as_array().unwrap();
-    assert_eq!(settings.len(), 111);
-    assert_eq!(list["messages"][0]["text"], "111 settings listed");
+    assert_eq!(settings.len(), 131);
+    assert_eq!(list["messages"][0]["text"], "131 settings listed");
     assert_eq!(list["data"]["overrides"]["env"], json!(["CLEVERAGENTS_DATA_DIR"]));
     assert_eq!(list["data"]["config_file"]["valid"], true);
     let subtree = world.json(&["config", "list", "core.log.*"]);

@@ -75,7 +75,7 @@ fn a_fresh_machine_is_diagnosed_without_a_trace() {
         found["data"]["checks"].as_array().unwrap().iter().map(|c| text(c, "check")).collect();
     assert_eq!(
         (names[0], names[1], names[16], *names.last().unwrap()),
-        ("Config file", "Database", "Git", "Terminal")
+        ("Config file", "Database", "Git", "Models")
     );
     assert_eq!(found["data"]["errors"], json!([]));
     assert!(text(check(&found, "Git"), "details").starts_with("git 2."));
@@ -99,15 +99,19 @@ fn errors_are_numbered_with_what_to_do_and_end_with_exit_code_one() {
     world.env.insert("PATH", bin.display().to_string());
     let ran = world.run_in("plain", &["diagnostics"]);
     assert_eq!(ran.code, Some(1));
+    // Columns are as wide as their longest text.
+    let lines: Vec<String> =
+        ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let shown = lines.join("\n");
     for part in [
         "Checks\n",
-        "Git                 ERROR   not found on PATH",
-        "Python              WARN    python3 not found on PATH",
-        "Errors (must fix)\n  1. Git: not found on PATH\n     Install git 2.38 or newer: https://git-scm.com/downloads\n",
-        "Recommendations\n  - Install Python 3 with venv",
-        "  Errors: 1\n",
+        "Git ERROR not found on PATH",
+        "Python WARN python3 not found on PATH",
+        "Errors (must fix)\n1. Git: not found on PATH\nInstall git 2.38 or newer: https://git-scm.com/downloads\n",
+        "Recommendations\n- Install Python 3 with venv",
+        "\nErrors: 1\n",
     ] {
-        assert!(ran.stdout.contains(part), "{part:?} in {}", ran.stdout);
+        assert!(shown.contains(part), "{part:?} in {shown}");
     }
     assert!(
         ran.stdout.ends_with("[ERROR] 1 error must be resolved before CleverAgents can operate\n"),

@@ -181,6 +181,7 @@ fn the_codes_and_their_numbers_are_stable() {
             ("BUDGET_EXCEEDED", 402),
             ("PLAN_ERROR", 521),
             ("OPERATION_NOT_FOUND", 404),
+            ("NOT_AVAILABLE", 501),
             ("IO", 500),
             ("INTERNAL", 500),
         ]
