@@ -541,9 +541,9 @@ fn a_real_server_edits_files_of_the_sandbox_and_none_of_the_users() {
             ] },
             {
                 "expect": { "observations": [
+                    { "observed": "decided" },
                     { "call_id": "read", "result": { "text": "one\ntwo\n" } },
                     { "call_id": "out", "result": { "type": "InvalidCallError" } },
-                    { "observed": "decided" },
                 ] },
                 "outcome": { "done": { "headline": "decided", "lines": [], "facts": null } },
             },
