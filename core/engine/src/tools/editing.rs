@@ -71,8 +71,9 @@ fn by_lines(text: &str, first: u32, edit: &Edit, ending: &str) -> Result<Span, S
     let offset = |line: u32| lines.iter().take(line as usize).map(|line| line.len()).sum::<usize>();
     let (start, end) = (offset(first - 1), offset(last));
     let mut new = with_endings(&edit.new_text, ending);
-    let replaced_whole = end < text.len() || text[start..end].ends_with('\n') || start == end;
-    if !new.is_empty() && !new.ends_with('\n') && replaced_whole {
+    // A last line without an end stays without one.
+    let ends = end < text.len() || text.is_empty() || text.ends_with('\n');
+    if !new.is_empty() && !new.ends_with('\n') && ends {
         new.push_str(ending);
     }
     // After a last line without an end.

@@ -351,7 +351,7 @@ fn template() -> String {
     // A table once begun cannot be taken up again, so the keys of each stand together.
     let mut keys: Vec<(&str, &str, &Key)> = KEYS
         .iter()
-        .filter(|key| key.in_effect && key.name != "core.config-path")
+        .filter(|key| key.in_effect && key.name != "core.config-path" && key.kind != Kind::Table)
         .filter_map(|key| key.name.rsplit_once('.').map(|(table, name)| (table, name, key)))
         .collect();
     keys.sort_by_key(|(table, _, _)| *table);
@@ -367,6 +367,10 @@ fn template() -> String {
             _ => format!("{name} = {}", key.default_toml()),
         };
         text += &format!("# {}.{env}\n# {default}\n", key.meaning);
+    }
+    for key in KEYS.iter().filter(|key| key.in_effect && key.kind == Kind::Table) {
+        let table = key.name.trim_end_matches('*');
+        text += &format!("\n# {}.\n# [{table}<NAME>]\n", key.meaning);
     }
     text + "\n# What holds for one project only:\n# [project.\"local/app\"]\n# \"core.automation-profile\" = \"review\"\n"
 }
@@ -423,7 +427,8 @@ mod tests {
             "on_error",
             "terminate",
         ];
-        for key in KEYS.iter().filter(|key| key.in_effect && key.name != "core.config-path") {
+        let one = |key: &&Key| key.in_effect && key.name != "core.config-path" && key.kind != Kind::Table;
+        for key in KEYS.iter().filter(one) {
             let set = values.iter().find_map(|value| Config::set_text(&text, key.name, value, None).ok());
             text = set.unwrap_or_else(|| panic!("{} was not set", key.name));
             load(&text);
