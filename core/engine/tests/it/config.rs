@@ -214,7 +214,7 @@ fn a_change_is_an_event_and_an_audit_record_and_secrets_are_masked_in_both() {
     let done = set(&bench, "provider.openai.api-key", "sk-first");
     assert_eq!(
         (&done["value"], &done["previous"], &done["in_effect"]),
-        (&json!("********"), &Value::Null, &json!(false))
+        (&json!("********"), &Value::Null, &json!(true))
     );
     assert_eq!(set(&bench, "provider.openai.api-key", "sk-second")["previous"], "********");
     bench.ok("config/set", json!({ "key": "plan.concurrency", "value": "2", "project": "app" }));

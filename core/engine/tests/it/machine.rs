@@ -44,6 +44,14 @@ impl Machine {
         self
     }
 
+    /// A program that does nothing, well.
+    pub fn with_idle(self, program: &str) -> Self {
+        let file = self.programs.path().join(program);
+        std::fs::write(&file, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
     pub fn set(mut self, variable: &str, value: &str) -> Self {
         self.variables.insert(variable.to_owned(), value.to_owned());
         self

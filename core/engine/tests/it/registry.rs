@@ -92,7 +92,14 @@ fn a_language_server_is_registered_listed_and_shown() {
     assert_eq!(list["total"], 2);
     assert_eq!(
         list["lsp_servers"][0],
-        json!({ "name": "acme/clangd", "languages": ["c", "cpp"], "command": "clangd", "bound_actors": 0 })
+        json!({
+            "name": "acme/clangd",
+            "languages": ["c", "cpp"],
+            "command": "clangd",
+            "bound_actors": 0,
+            "running": 0,
+            "warm": 0,
+        })
     );
     assert!(list.get("filter").is_none());
     let python = bench.ok("registry/lsp/list", json!({ "language": "Python" }));

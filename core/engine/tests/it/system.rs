@@ -78,7 +78,7 @@ fn consistent(found: &Value) {
 // CLI-040, CLI-041, CLI-045, CLI-049
 #[test]
 fn a_sound_installation_passes_every_check() {
-    let bench = bench(Machine::sound().with("ruff", "ruff", ""));
+    let bench = bench(Machine::sound().with("ruff", "ruff", "").with_idle("bwrap"));
     bench.ok("registry/lsp/add", json!({ "config": "ruff.yaml", "text": RUFF }));
     let found = run(&bench);
     consistent(&found);
@@ -228,7 +228,7 @@ fn a_server_has_checks_only_where_one_is_configured() {
     let bench = bench(Machine::sound());
     bench.ok("config/set", json!({ "key": "server.url", "value": "https://agents.example" }));
     let found = run(&bench);
-    assert_eq!(check(&found, "Server").1, "configured");
+    assert_eq!(check(&found, "Server").1, "configured, not in use");
     assert_eq!(check(&found, "Namespace").1, "local");
     assert_eq!(found["checks"][16]["check"], "Git", "after those of every installation");
 }
