@@ -231,14 +231,21 @@ fn show(run: &Run, args: NameArgs) -> Outcome {
     Ok(())
 }
 
-/// `direction: string (required) enum: [up, down]`, `count: integer (default: 1)`.
+/// `direction: string (required) enum: [up, down]`, `count: integer (default: 1)`. That something may be left out is
+/// said by what is not said: neither `null` nor its default is shown.
 fn parameter_text(name: &str, schema: &Value) -> String {
-    let mut line = format!("{name}: {}", schema["type"].as_str().unwrap_or("any"));
+    let types = match &schema["type"] {
+        Value::String(only) => vec![only.as_str()],
+        Value::Array(several) => several.iter().filter_map(Value::as_str).filter(|t| *t != "null").collect(),
+        _ => Vec::new(),
+    };
+    let types = if types.is_empty() { "any".to_owned() } else { types.join(" or ") };
+    let mut line = format!("{name}: {types}");
     if schema["required"] == true {
         line.push_str(" (required)");
     }
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    if let Some(default) = schema.get("default") {
+    if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
         line.push_str(&format!(" (default: {})", shown(default)));
     }
     if let Some(words) = schema.get("enum").and_then(Value::as_array) {
@@ -312,4 +319,22 @@ fn remove(run: &Run, args: RemoveArgs) -> Outcome {
         out.warn(format!("This validation had {attachments} which {have} been removed."));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // TOOLCLI-017
+    #[test]
+    fn a_parameter_is_told_by_its_types_and_what_it_is_when_left_out() {
+        let told = |schema: Value| parameter_text("at", &schema);
+        assert_eq!(told(serde_json::json!({ "type": "string", "required": true })), "at: string (required)");
+        assert_eq!(told(serde_json::json!({ "type": ["integer", "null"], "default": null })), "at: integer");
+        assert_eq!(told(serde_json::json!({ "type": ["integer", "string"] })), "at: integer or string");
+        assert_eq!(
+            told(serde_json::json!({ "default": 3, "enum": [3, 4] })),
+            "at: any (default: 3) enum: [3, 4]"
+        );
+    }
 }
