@@ -148,6 +148,8 @@ def check_registrations(client: LanguageClient):
     for registration in client.registered:
         # `textDocument/codeLens` is offered as `text_document.code_lens`.
         group, feature = (re.sub("[A-Z]", lambda c: "_" + c[0].lower(), part) for part in registration.method.split("/"))
+        # The one request whose capability has another name.
+        feature = {"prepare_call_hierarchy": "call_hierarchy"}.get(feature, feature)
         offered = getattr(getattr(client.offered, group), feature)
         assert offered is not None and offered.dynamic_registration, registration
 
