@@ -37,6 +37,12 @@ test('menus offer what the state allows', () => {
   assert.ok(planContext(plan({ state: 'applied' })).endsWith('diff revert'));
   assert.equal(verbsOf(plan({ state: 'complete', awaiting: 'apply_approval' }))[0], 'apply');
   assert.equal(verbsOf(plan({ phase: 'strategize', state: 'complete', awaiting: 'execute_approval' }))[0], 'execute');
+  for (const awaiting of ['rollback', 'retry', 'restore', 'recovery', 'budget', 'language_server', 'child_plan', 'validation_fix'] as const) {
+    assert.equal(verbsOf(plan({ phase: 'execute', state: 'processing', awaiting }))[0], 'execute', awaiting);
+  }
+  for (const awaiting of ['decision', 'spawn'] as const) {
+    assert.notEqual(verbsOf(plan({ phase: 'execute', state: 'processing', awaiting }))[0], 'execute', awaiting);
+  }
   assert.ok(!planContext(plan({ phase: 'strategize' })).includes('diff'));
 });
 

@@ -19,8 +19,10 @@ local function applicable(plan)
   return plan.awaiting == 'apply_approval' or plan.awaiting == 'reversion' or plan.state == 'constrained'
     or (plan.phase == 'execute' and plan.state == 'complete')
 end
+--- What else is asked has an answer of its own; the rest is left by going on.
+local answered = { 'decision', 'spawn', 'apply_approval', 'reversion' }
 local function startable(plan)
-  return vim.tbl_contains({ 'confirm_strategize', 'execute_approval', 'retry', 'restore', 'recovery' }, plan.awaiting)
+  return (plan.awaiting ~= nil and plan.awaiting ~= vim.NIL and not vim.tbl_contains(answered, plan.awaiting))
     or plan.state == 'errored' or (plan.phase == 'strategize' and plan.state == 'complete')
 end
 

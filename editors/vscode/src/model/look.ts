@@ -72,8 +72,9 @@ export function verbsOf(plan: Pick<Plan, 'phase' | 'state' | 'awaiting'>): Verb[
   if (hasEnded(plan)) return [];
   const verbs: Verb[] = ['prompt', 'correct', 'rollback', 'cancel'];
   const { phase, state, awaiting } = plan;
-  const startable: readonly string[] = ['confirm_strategize', 'execute_approval', 'retry', 'restore', 'recovery'];
-  if ((awaiting && startable.includes(awaiting)) || state === 'errored' || (phase === 'strategize' && state === 'complete')) {
+  // What else is asked has an answer of its own; the rest is left by going on.
+  const answered: readonly string[] = ['decision', 'spawn', 'apply_approval', 'reversion'];
+  if ((awaiting && !answered.includes(awaiting)) || state === 'errored' || (phase === 'strategize' && state === 'complete')) {
     verbs.unshift('execute');
   }
   const done = phase === 'execute' && state === 'complete';
