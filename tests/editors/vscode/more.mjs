@@ -1,7 +1,7 @@
 // What a person does less often: looking at many files at once, at what a correction changed, at the decision behind a line;
 // going back to a checkpoint, and on; a server that dies; taking an applied plan back, adding to it, giving a plan up.
 import { execFileSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from './person.mjs';
 
@@ -116,25 +116,4 @@ export async function takeBackAndGiveUp({ person, cli, plan, check, world }) {
   const child = await until('a child plan adds to it', () => cli('plan', 'list').plans.find((one) => one.parent === plan), () => cli('plan', 'list').plans);
   check('a fix is appended to a decision of an applied plan, by a child plan', child.action.includes('fix-diagnostics'), child);
   await person.look('appended');
-}
-
-/** From an id in a text to the page of the plan. */
-export async function followLinks({ person, plan, check, repo }) {
-  const { page } = person;
-  const closeAll = () => person.command('View: Close All Editors');
-  await closeAll();
-  writeFileSync(join(repo, 'notes.md'), `# Notes\n\nThe plan is ${plan}.\n`);
-  await person.open('notes.md');
-  const link = page.locator('.view-line .detected-link', { hasText: plan }).first();
-  await link.waitFor();
-  check('an id in markdown is a link', true);
-  await page.keyboard.down('Control');
-  await link.click();
-  await page.keyboard.up('Control');
-  await page.locator('.view-line', { hasText: `Plan ${plan}` }).first().waitFor();
-  await person.lens('explain').waitFor();
-  check('it leads to the page of the plan, whose lines have lenses', true);
-  await person.look('plan-text');
-  await closeAll();
-  execFileSync('rm', ['-f', join(repo, 'notes.md')]);
 }

@@ -57,10 +57,19 @@ export class Person {
 
   async open(file) {
     const { page } = this;
-    await this.press('Control+P');
-    await page.locator('.quick-input-widget input').first().fill(file);
-    await page.locator('.quick-input-list .monaco-list-row', { hasText: file }).first().click();
-    await page.locator('.tab.active', { hasText: file.split('/').at(-1) }).waitFor();
+    const row = page.locator('.quick-input-list .monaco-list-row', { hasText: file }).first();
+    for (let tries = 0; ; tries += 1) {
+      await this.press('Escape', 'Control+P');
+      try {
+        // A busy editor may not have seen the keys, or not know a new file yet.
+        await page.locator('.quick-input-widget input').first().fill(file, { timeout: 4000 });
+        await row.click({ timeout: 4000 });
+        await page.locator('.tab.active', { hasText: file.split('/').at(-1) }).waitFor({ timeout: 4000 });
+        return;
+      } catch (error) {
+        if (tries === 30) throw error;
+      }
+    }
   }
 
   /** Runs a command of the palette by its title. The list is made when it opens, so it is opened until it has it. */
