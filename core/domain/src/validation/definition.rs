@@ -228,8 +228,10 @@ impl ValidationDefinition {
         let instead = "give a `command:` instead, and put the code into a script of the repository";
         Some(match self.source {
             ValidationSource::Builtin | ValidationSource::Custom | ValidationSource::Wrapped => return None,
-            ValidationSource::Mcp => format!("this version calls no MCP servers: {instead}"),
-            ValidationSource::AgentSkill => format!("this version runs no agent skills: {instead}"),
+            ValidationSource::Mcp => format!("in this version a validation calls no MCP server: {instead}"),
+            ValidationSource::AgentSkill => {
+                format!("in this version a validation is no Agent Skill: {instead}")
+            }
         })
     }
 }
